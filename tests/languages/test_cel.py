@@ -23,7 +23,7 @@ from polyver.languages.cel import (
 )
 from polyver.languages.cel._names import unescape
 from polyver.languages.regexp import InvalidPattern, read_pattern
-from polyver.languages.regexp._find import Finder
+from polyver.languages.regexp._automaton import Finder
 from polyver.languages.regexp.syntax import parse
 
 LIST = {"type": "array", "items": {"type": "integer"}}

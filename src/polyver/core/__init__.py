@@ -1,4 +1,8 @@
-"""The pure core: the values and functions by which every capability states its rules."""
+"""Versions, lineages, selectors, resolution and lifecycles, which all capabilities use.
+
+A lineage is the releases of one building block, such as a ComponentDefinition. The code here is
+pure: it does no I/O, reads no clock and knows nothing of Kubernetes clients.
+"""
 
 from polyver.core.convert import ConversionTree, Edge, Hop, InvalidTree
 from polyver.core.errors import PolyverError, listed

@@ -1,6 +1,7 @@
-"""Adoption: the number of dependents that follow a release, and the number that use it.
+"""Adoption: for each release, the number of dependents that should use it and the number that do.
 
-A dependent follows a release if it moves to new releases automatically.
+A dependent is a reference to a lineage in an object, such as a component of an application. It
+follows a release if it moves to that release automatically.
 """
 
 from __future__ import annotations
@@ -11,29 +12,29 @@ from typing import Final, Literal, NamedTuple
 __all__ = ["Adopted", "Adoption", "Follower", "adopted"]
 
 Follower = Literal["", "updated", "held", "failing"]
-"""The state of a dependent that follows a release; empty if it has not tried the release."""
+"""The state of a dependent that follows a release; empty if the dependent has not tried to move."""
 _NAMED: Final = 3
-"""The number of releases that the message of a condition names."""
+"""The maximum number of releases that the message of the condition `Adopted` names."""
 
 
 class Adoption(NamedTuple):
-    """The number of dependents that follow a release, by state."""
+    """The numbers of dependents that follow one release: in total, and by state."""
 
     followers: int = 0
     updated: int = 0
     held: int = 0
-    """Dependents of which the release would delete objects."""
+    """Dependents that do not move, because the release would delete some of their objects."""
     failing: int = 0
-    """Dependents for which the release does not work."""
+    """Dependents that tried the release without success."""
 
     def with_follower(self, state: Follower, number: int = 1) -> Adoption:
-        """Return the counts with more dependents that follow the release."""
+        """Return the counts with `number` more dependents in the given state."""
         found = self._replace(followers=self.followers + number)
         return found._replace(**{state: getattr(found, state) + number}) if state else found
 
     @property
     def is_settled(self) -> bool:
-        """True if every follower has tried the release."""
+        """True if every dependent that follows the release is updated, held or failing."""
         return self.followers == self.updated + self.held + self.failing
 
     def __str__(self) -> str:
@@ -51,7 +52,9 @@ class Adopted(NamedTuple):
 
 
 def adopted(releases: Mapping[str, Adoption], *, noun: str) -> Adopted:
-    """Return the condition of a lineage whose releases, in this order, have followers.
+    """Return the condition `Adopted` of a lineage, from the adoption of its releases.
+
+    The message names the releases in the order of the mapping; `noun` is the plural for "release".
 
     >>> print(*adopted({"1.2.0": Adoption(3, 2, 0, 1)}, noun="versions"))
     False Failing 1.2.0: 3 followers, 2 on it, 0 held, 1 failing

@@ -9,10 +9,10 @@ __all__ = ["Description"]
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A sentence about a field or an argument.
+    """A sentence that describes a field or an argument.
 
-    `kubectl explain` and `polyver functions` print it. Every marker that has an attribute
-    `description` is read the same way.
+    `kubectl explain` and `polyver functions` print the sentence. Any other marker that has an
+    attribute `description` is read in the same way.
     """
 
     description: str

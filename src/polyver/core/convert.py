@@ -1,7 +1,8 @@
-"""The tree of edges along which objects are converted, checked for completeness when it is built.
+"""The tree of API versions and conversions between them, checked for completeness when it is built.
 
-Between any two versions there is exactly one conversion path: without one an object could not be
-served, and two could not both be lossless.
+An edge of the tree connects two versions. Between any two versions there is exactly one conversion
+path: without a path an object could not be served in both versions, and two paths could lead to
+different results.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Edge(Generic[T]):
-    """A two-way connection of two versions, and a converter for each direction."""
+    """A connection of two versions, with a converter (or None) for each direction."""
 
     source: str
     target: str
@@ -33,7 +34,7 @@ class Edge(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Hop(Generic[T]):
-    """One edge in one direction."""
+    """One edge in one direction, with the converter for that direction."""
 
     source: str
     target: str
@@ -41,7 +42,7 @@ class Hop(Generic[T]):
 
 
 class InvalidTree(PolyverError):
-    """All errors of a tree, in sentences that name the versions."""
+    """The edges do not form a valid tree; `problems` has a sentence for each error."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -69,7 +70,7 @@ class ConversionTree(Generic[T]):
         self._parents = self._rooted(hub or self.versions[0])
 
     def _rooted(self, root: str) -> dict[str, tuple[int, Hop[T], Hop[T]]]:
-        """Return for every version but the root its depth, and the hops to and from its parent."""
+        """Find for every version but the root its depth, and the hops to and from its parent."""
         neighbours: dict[str, list[tuple[str, Hop[T], Hop[T]]]] = {v: [] for v in self.versions}
         for edge in self.edges:
             assert edge.forward is not None
@@ -93,7 +94,7 @@ class ConversionTree(Generic[T]):
         return parents
 
     def way(self, source: str, target: str) -> tuple[Hop[T], ...]:
-        """Return the hops from one version to another; empty if they are the same."""
+        """Return the hops from one version to another; empty if the two versions are the same."""
         for version in (source, target):
             if version not in self.versions:
                 raise InvalidTree([f"{version} is not one of {listed(self.versions)}"])
@@ -146,7 +147,7 @@ def _edge_problems(edge: Edge[T], versions: Sequence[str]) -> list[str]:
 def _shape_problems(
     versions: Sequence[str], edges: Sequence[Edge[T]], hub: str | None
 ) -> list[str]:
-    """Return the problems of the edges: cycles, and versions that no edge connects."""
+    """Return the errors in the shape of the tree: cycles, and versions that are not connected."""
     group = {version: {version} for version in versions}
     problems: list[str] = []
     for edge in edges:

@@ -1,7 +1,7 @@
-"""The base class of all errors that polyver raises on purpose: data, and a sentence made from it.
+"""The base class of all errors that polyver raises on purpose.
 
-A message states the fact, the location and the next step, in that order; a caller can read the
-data instead of the sentence.
+The message of an error states the fact, the location and the next step, in that order. A caller
+can also read each of the three as an attribute.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["PolyverError", "listed"]
 
 
 class PolyverError(Exception):
-    """A fact, its location, and the next step.
+    """An error: a fact, the location of its cause (`at`), and the next step for the user (`hint`).
 
     >>> print(PolyverError("webservice has no 1.2.9", at="spec.type", hint="known: 1.2.3"))
     webservice has no 1.2.9 (spec.type); known: 1.2.3
@@ -43,7 +43,7 @@ class PolyverError(Exception):
 
 
 def listed(names: Sequence[str], *, most: int = 12) -> str:
-    """Join names for a sentence, with the number of omitted names.
+    """Join names for a sentence; after `most` names, state only how many more there are.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'

@@ -1,8 +1,8 @@
 """The impact of a changed lineage on its dependents: an index of dependents, and queries on it.
 
-Dependents with the same selector, policy and pin get the same result, so it is computed once for
-all of them: the cost grows with the number of such buckets and with the dependents that move, not
-with the number of dependents.
+Dependents with the same selector, policy, pin, lock and failed move get the same release. They form
+a bucket, and the release is resolved once for each bucket. So the cost grows with the number of
+buckets and with the number of dependents that move, not with the number of all dependents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
 # The pin, the lock and the failed move of a dependent.
 _Pins = tuple[Pin | None, Pin | None, FailedMove | None]
-# The last part has a flag for each gate: whether the dependent has its labels.
+# The last part has a flag for each gate with labels: True if the dependent has these labels.
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]
 _Place = tuple[str, str]  # a dependent's name and the field in it
 _Member = tuple[float, _Place, Dependent, Selector]
@@ -29,7 +29,7 @@ _ORDER = itemgetter(0, 1)  # of members: by position, then by place
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A dependent whose pin changes, and its new release."""
+    """A dependent that moves to another release, and that release."""
 
     dependent: Dependent
     to: Release
@@ -38,7 +38,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A dependent that had a release and would have none, with the error for it."""
+    """A dependent that has a release now and would have none, and the error that states why."""
 
     dependent: Dependent
     error: NoMatch
@@ -46,13 +46,13 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The effect of a changed lineage on its dependents."""
+    """All dependents that a changed lineage affects."""
 
     lineage: str
     moves: tuple[Move, ...]
     losses: tuple[Loss, ...]
     buckets: int
-    """The number of groups of equal dependents."""
+    """The number of groups of dependents that were resolved together."""
 
     def __bool__(self) -> bool:
         return bool(self.moves or self.losses)
@@ -60,16 +60,16 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Dependents that are alike, and the result for all of them."""
+    """A group of dependents that get the same release, and the result of resolving them."""
 
     found: Resolution | NoMatch
-    """The result for the first of them."""
+    """The result for the first dependent of the group; an error names only that dependent."""
     dependents: tuple[Dependent, ...]
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """Dependents that get the same result, unless the share of a gate divides them."""
+    """Dependents that get the same result, unless a gate admits only some of them by its share."""
 
     # Sorted by position, so that a gate's share is a slice.
     members: list[_Member] = field(default_factory=list)
@@ -82,7 +82,11 @@ class _Bucket:
         del self.members[bisect_left(self.members, order, key=_ORDER)]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of members that lie between two neighbouring shares of gates."""
+        """Yield the ranges of members that no share of a gate divides.
+
+        `shares` is sorted. Each range has the index of its first member and the index after its
+        last one.
+        """
         edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
         for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
             if start < end:
@@ -98,7 +102,7 @@ def _place(dependent: Dependent) -> _Place:
 
 
 class Index:
-    """Dependents by lineage, selector, policy, pin, lock and failed move."""
+    """All known dependents, grouped by lineage, selector, policy, pin, lock and failed move."""
 
     def __init__(self) -> None:
         self._lineages: dict[str, dict[_Key, _Bucket]] = {}
@@ -107,9 +111,9 @@ class Index:
 
     @classmethod
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
-        """Return an index of many dependents; each entry has the arguments of `put`."""
+        """Build an index of many dependents at once; each entry has the arguments of `put`."""
         index = cls()
-        last = {_place(entry[0]): entry for entry in entries}  # nothing to remove while unsorted
+        last = {_place(entry[0]): entry for entry in entries}  # as `put`, the last one counts
         for dependent, lineage, selector, policy in last.values():
             index._note(dependent, lineage, selector, policy).members.append(
                 _member(dependent, selector)
@@ -123,12 +127,12 @@ class Index:
         return len(self._places)
 
     def put(self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy) -> None:
-        """Add a reference of a dependent, or replace the known one at the same field."""
+        """Add a dependent, or replace the one with the same object and field."""
         self.remove(dependent)
         self._note(dependent, lineage, selector, policy).add(_member(dependent, selector))
 
     def remove(self, dependent: Dependent) -> None:
-        """Remove a reference of a dependent; it need not be known."""
+        """Remove the dependent with the same object and field, if the index has one."""
         known = self._places.pop(_place(dependent), None)
         if known is None:
             return
@@ -147,19 +151,22 @@ class Index:
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
     def _sides(self, lineage: str, dependent: Dependent) -> tuple[bool, ...]:
-        """Return, for each gate with labels, whether the dependent has the labels."""
+        """Return a flag for each gate with labels: True if the dependent has these labels."""
         gates = self._gate_labels.get(lineage, ())
         return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
     def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
-        """Return the buckets of a lineage, separated by the labels of these gates."""
+        """Return the buckets of a lineage, separated by the labels of these gates.
+
+        The dependents of one bucket have the labels of the same gates.
+        """
         wanted = {gate.labels: None for gate in gates if gate.labels}
         if set(self._gate_labels.get(lineage, ())) != wanted.keys():
             self._regroup(lineage, tuple(wanted))
         return self._lineages.get(lineage, {})
 
     def _regroup(self, lineage: str, gates: tuple[Mapping[str, str], ...]) -> None:
-        """Divide the dependents of a lineage into buckets by the labels of other gates."""
+        """Build the buckets of a lineage anew, for gates with other labels than before."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
         for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
@@ -175,10 +182,10 @@ class Index:
 
 
 def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
-    """Return the dependents whose release changes, or that lose their release.
+    """Find the dependents that a changed lineage moves to another release or leaves without one.
 
-    The result depends on pins, not on events: after a restart it is the same. A dependent that
-    never had a release, neither by a pin nor by resolution, loses nothing.
+    The release that a dependent has now is its pin, so the result is the same after a restart. A
+    dependent that has no pin and resolves to no release of `lineage_before` is no loss.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})
@@ -203,7 +210,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
 
 
 def answers(index: Index, lineage: Lineage) -> Iterator[Answer]:
-    """Yield the result of every dependent, computed once for all that are alike.
+    """Yield the result of every dependent, resolved once for each group of equal dependents.
 
     >>> from polyver.core import SemVer, Series, Stage
     >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")
@@ -230,7 +237,7 @@ def _attempt(
 
 
 def _losses(members: Iterable[_Member], lineage: Lineage, policy: Policy) -> Iterator[Loss]:
-    """Yield the loss of each dependent; each error names the dependent's own selector and field."""
+    """Resolve each dependent by itself, so that each error names its own selector and field."""
     for _, _, dependent, selector in members:
         found = _attempt(lineage, selector, policy, dependent)
         if isinstance(found, NoMatch):

@@ -1,8 +1,9 @@
-"""The stages of a release, and the rules for moving it to the next one.
+"""The stages of a release, and the rules for moving a release to its next stage.
 
-Notice periods are counted in releases of the software that ships the lineage, never in days: users
-who upgrade seldom are warned as often as those who upgrade daily. Only minor and major releases
-count: two patch releases on one afternoon are no notice.
+A release is one version in a lineage, such as version v1beta1 of an API. A product release is a
+version of the software that ships the lineage. The time between deprecation and removal is counted
+in product releases, never in days, so that users who upgrade seldom also see the warning. Only
+minor and major product releases count: two patch releases on one afternoon are no notice.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = [
 
 
 class Stage(Enum):
-    """The stage of a release; each capability uses some of these (see Lifecycle)."""
+    """The stage of a release; each capability uses some of the stages (see Lifecycle)."""
 
     SERVED = "served"
     UNSERVED = "unserved"
@@ -55,7 +56,7 @@ class Stage(Enum):
 
     @property
     def is_gone(self) -> bool:
-        """True if only the number is left: a tombstone, so that it is never used again."""
+        """True for a tombstone: the release was removed, but its version is never used again."""
         return self is Stage.REMOVED or self is Stage.DROPPED
 
 
@@ -66,7 +67,7 @@ class Lifecycle:
     transitions: frozenset[tuple[Stage, Stage]]
 
     def after(self, stage: Stage) -> tuple[Stage, ...]:
-        """Return the stages that may follow this one."""
+        """Return the stages to which a release in `stage` may move."""
         return tuple(to for to in Stage if (stage, to) in self.transitions)
 
 
@@ -75,7 +76,7 @@ def _one_way(*stages: Stage) -> Lifecycle:
 
 
 API_STAGES = _one_way(Stage.SERVED, Stage.DEPRECATED, Stage.UNSERVED, Stage.DROPPED)
-# A candidate that is never promoted can be removed, with the same notice as any other.
+# A candidate that never becomes stable can be removed, with the same notice as a stable release.
 FUNCTION_STAGES = Lifecycle(
     _one_way(Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED).transitions
     | {(Stage.CANDIDATE, Stage.DEPRECATED)}
@@ -86,8 +87,9 @@ REVISION_STAGES = Lifecycle(
 )
 
 NOTICE = 2
-"""Minor or major releases of notice: the second one after the deprecation, or a later one, may
-remove the release.
+"""The number of minor or major product releases between deprecation and removal.
+
+The second one after the deprecation, or a later one, may remove the deprecated release.
 """
 
 
@@ -108,7 +110,7 @@ class IllegalTransition(PolyverError):
 
 
 class Contradiction(PolyverError):
-    """Stages, dates and releases that contradict each other; `field` names the wrong one."""
+    """Stages and product releases that contradict each other, with the path of the wrong field."""
 
     def __init__(self, fact: str, *field: str | int, hint: str = "") -> None:
         super().__init__(fact, hint=hint)
@@ -116,7 +118,7 @@ class Contradiction(PolyverError):
 
 
 class EarlyRemoval(Contradiction):
-    """A removal that comes fewer than two minor or major releases after the deprecation."""
+    """A removal fewer than two minor or major product releases after the deprecation."""
 
     def __init__(self, name: str, since: SemVer, removed_in: SemVer, notice: int) -> None:
         super().__init__(
@@ -138,14 +140,14 @@ def _count(releases: int) -> str:
 def advance(
     release: Release, to: Stage, lifecycle: Lifecycle, *, notes: Notes | None = None
 ) -> Release:
-    """Return the release in its next stage, if its lifecycle allows that."""
+    """Return the release in the stage `to`; raise `IllegalTransition` if that is not allowed."""
     if (release.stage, to) not in lifecycle.transitions:
         raise IllegalTransition(release, to, lifecycle)
     return replace(release, stage=to, notes=notes or release.notes)
 
 
 def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
-    """Return the stage of a release as of the newest of the releases so far."""
+    """Return the stage that a release has in the newest of the product releases so far."""
     due = release.notes.removed_in
     if release.stage is not Stage.DEPRECATED or due is None or not releases_so_far:
         return release.stage
@@ -157,14 +159,15 @@ def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
 def check_removal(
     name: str, *, since: SemVer, removed_in: SemVer, releases_so_far: Sequence[SemVer]
 ) -> None:
-    """Refuse a removal with less than the notice of two minor or major releases.
+    """Raise `EarlyRemoval` unless two minor or major product releases precede the removal.
 
-    For a removal in the future, the releases that may still come before it count, too.
+    `since` and `removed_in` are the product releases of the deprecation and of the removal. If the
+    removal is in the future, product releases that may still come before it count, too.
     """
     if removed_in <= since:
         raise EarlyRemoval(name, since, removed_in, 0)
     now = max(releases_so_far, default=since)
-    # Releases that differ only in their patch number count once, and prereleases do not count.
+    # Product releases that differ only in the patch number count once; prereleases never count.
     minor_releases = {
         (each.major, each.minor)
         for each in releases_so_far
@@ -175,14 +178,14 @@ def check_removal(
     notice = len(minor_releases)
     if removed_in > now:
         if removed_in.major != now.major:
-            return  # any number of minor releases may come before the next major one
+            return  # any number of minor product releases may come before the next major one
         notice += removed_in.minor - now.minor
     if notice < NOTICE:
         raise EarlyRemoval(name, since, removed_in, notice)
 
 
 def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
-    """Return the removal that a deprecation announces by default: two minor releases from now.
+    """Return the default product release of a removal: two minor product releases from now.
 
     >>> usual_removal([SemVer.parse("0.3.0"), SemVer.parse("0.3.1")])
     SemVer('0.5.0')
@@ -192,7 +195,7 @@ def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
 
 
 def check_releases(releases: Sequence[SemVer]) -> None:
-    """Refuse a list of releases that is empty or not in ascending order."""
+    """Raise `Contradiction` unless there are product releases in ascending order."""
     if not releases:
         raise Contradiction("no release is listed")
     for number, (one, other) in enumerate(pairwise(releases), start=1):
@@ -201,7 +204,11 @@ def check_releases(releases: Sequence[SemVer]) -> None:
 
 
 def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) -> None:
-    """Refuse dates that do not fit the stage, the releases so far, or one another."""
+    """Raise `Contradiction` if `since` or `removedIn` of a release does not fit.
+
+    Both name product releases. They must fit the stage of the release, the product releases so far,
+    and one another.
+    """
     stage, since, removed_in = release.stage, release.notes.since, release.notes.removed_in
     now = max(releases_so_far)
     if stage is Stage.DEPRECATED and since is None:

@@ -1,7 +1,9 @@
-"""All releases of one name, indexed so that choosing among a thousand costs a few operations.
+"""A lineage: all releases of one building block, indexed so that a release is chosen quickly.
 
-Each index is an integer used as a set: bit i stands for the i-th release in the lineage's order.
-Choosing is then `&` over the rules and the highest bit that is left.
+A building block is for example an API, a ComponentDefinition or a blueprint function. A set of
+releases is an integer: bit i stands for the i-th release in ascending order. `resolve` joins the
+sets of all rules with `&` and chooses the highest bit that is left, so that choosing among a
+thousand releases takes a few operations.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _LAST = math.nextafter(1.0, 0.0)
 
 
 class _Labels(dict[str, str]):
-    """Labels that cannot be changed, so that values with labels can be dictionary keys."""
+    """Labels that cannot be changed, so that an object with labels is hashable."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -66,9 +68,9 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class FailedMove:
-    """The release that a dependent tried without success; the dependent keeps its pin.
+    """A release to which a dependent could not move, so that the dependent keeps its pin.
 
-    Dependents with the same failed move get the same result, whatever the message is.
+    The message `why` is not compared: failed moves to the same release lead to the same resolution.
     """
 
     to: Pin
@@ -79,16 +81,16 @@ class FailedMove:
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """One reference to a lineage in one object: an application's component, a phase, a step."""
+    """One reference to a lineage in one object, such as a component of an application."""
 
     name: str = ""
-    """The object, with its kind: `Application default/shop`."""
+    """The kind, namespace and name of the object: `Application default/shop`."""
     at: str = ""
     uid: str = ""
     labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
     lock: Pin | None = None
-    """The release that it must use; it gets no other. A pin is the release that it uses now."""
+    """The only release that the dependent may use. `pin` is the release that it uses now."""
     failed_move: FailedMove | None = None
 
     def __post_init__(self) -> None:
@@ -96,9 +98,10 @@ class Dependent:
 
     @property
     def position(self) -> float:
-        """A number in [0, 1) that depends only on the uid, spread evenly over all dependents.
+        """A number in [0, 1) that depends only on the uid; dependents are spread evenly.
 
-        Dependents without a uid come last.
+        A gate with the share 0.1 admits the dependents with a position below 0.1. The position of a
+        dependent without a uid is the highest possible number.
         """
         if not self.uid:
             return _LAST
@@ -108,7 +111,10 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The dependents that see a release during a rollout: a share of all, or those with labels."""
+    """The dependents that may use a release during a rollout.
+
+    These are a share of all dependents, and those that have all of the labels.
+    """
 
     rollout: str
     step: int
@@ -131,7 +137,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Information for users of a release: since when it is deprecated, and its replacement."""
+    """The deprecation of a release: product releases, the replacement (`use`), and a message."""
 
     since: SemVer | None = None
     removed_in: SemVer | None = None
@@ -150,7 +156,7 @@ class Release:
     gate: Gate | None = None
     notes: Notes = Notes()
     name: str = ""
-    """The name by which users refer to it; by default the version as a string."""
+    """The name by which users refer to the release; by default the version as a string."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -163,13 +169,13 @@ class Release:
 
     @property
     def fate(self) -> str:
-        """The stage and, for a removed release, the release of the software that removed it."""
+        """The stage and, for a removed release, the product release that removed it."""
         gone_in = self.notes.removed_in if self.stage.is_gone else None
         return f"{self.stage.value} in {gone_in}" if gone_in else self.stage.value
 
 
 class VersionTaken(PolyverError):
-    """A version that the lineage has already, with other content, or as a tombstone."""
+    """A release whose version another release of the lineage has, or a removed release had."""
 
     def __init__(self, lineage: str, taken: Release, refused: Release) -> None:
         super().__init__(f"{lineage} {refused.name} cannot be published", hint=_why(taken, refused))
@@ -192,7 +198,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """Releases with versions of two orders in one lineage, which cannot be sorted."""
+    """A lineage with two kinds of versions, such as semantic and API versions; it has no order."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
@@ -208,7 +214,7 @@ def _order(release: Release) -> str:
 
 
 class Lineage:
-    """All releases of one name, in their order, the lowest first.
+    """All releases of one building block, in ascending order of their versions.
 
     >>> lineage = Lineage("webservice", [Release(SemVer.parse(v)) for v in ("1.2.3", "1.2.10")])
     >>> lineage.newest.name
@@ -232,10 +238,10 @@ class Lineage:
     name: str
     releases: tuple[Release, ...]
     versioned: bool
-    """False for a building block with one implementation that declares no versions."""
+    """False for a building block that has one implementation and declares no versions."""
     everything: int
     finals: int
-    """All releases except prereleases."""
+    """The set of all releases except prereleases, as an integer."""
 
     def __init__(self, name: str, releases: Iterable[Release] = (), *, versioned: bool = True):
         self.name = name
@@ -258,22 +264,19 @@ class Lineage:
         self.everything = (1 << len(self.releases)) - 1
         self.finals = 0
         for position, release in enumerate(self.releases):
-            self._index(position, release)
-
-    def _index(self, position: int, release: Release) -> None:
-        bit = 1 << position
-        version = release.version
-        self._versions[version] = position
-        if self._names.setdefault(release.name, position) != position:
-            raise PolyverError(f"{self.name} has two releases with the name {release.name}")
-        self._stages[release.stage] = self._stages.get(release.stage, 0) | bit
-        for label in release.labels.items():
-            self._labels[label] = self._labels.get(label, 0) | bit
-        if isinstance(version, SemVer):
-            for numbers in ((version.major,), (version.major, version.minor)):
-                self._series[numbers] = self._series.get(numbers, 0) | bit
-        if not (isinstance(version, SemVer) and version.is_prerelease):
-            self.finals |= bit
+            bit = 1 << position
+            version = release.version
+            self._versions[version] = position
+            if self._names.setdefault(release.name, position) != position:
+                raise PolyverError(f"{self.name} has two releases with the name {release.name}")
+            self._stages[release.stage] = self._stages.get(release.stage, 0) | bit
+            for label in release.labels.items():
+                self._labels[label] = self._labels.get(label, 0) | bit
+            if isinstance(version, SemVer):
+                for numbers in ((version.major,), (version.major, version.minor)):
+                    self._series[numbers] = self._series.get(numbers, 0) | bit
+            if not (isinstance(version, SemVer) and version.is_prerelease):
+                self.finals |= bit
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -289,14 +292,14 @@ class Lineage:
         return self.releases[-1]
 
     def get(self, wanted: Version | str) -> Release | None:
-        """Return the release with that version or name; tombstones are included."""
+        """Return the release with this version or name, even a removed one, or None."""
         position = self._position(wanted)
         return None if position is None else self.releases[position]
 
     def _position(self, wanted: Version | str) -> int | None:
         return self._names.get(wanted) if isinstance(wanted, str) else self._versions.get(wanted)
 
-    # Sets of releases, as integers, from which rules are built.
+    # Each of these methods returns a set of releases as an integer (see the top of this module).
 
     def exactly(self, wanted: Version | str) -> int:
         position = self._position(wanted)
@@ -320,10 +323,10 @@ class Lineage:
             self._stage_sets[stages] = found
         return found
 
-    # A lineage is immutable: these return a new one.
+    # A lineage is immutable, so these methods return a new lineage.
 
     def publish(self, release: Release) -> Lineage:
-        """Return the lineage with one more release; publishing one again changes nothing."""
+        """Return the lineage with one more release; the same lineage if it has an equal release."""
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
@@ -332,7 +335,7 @@ class Lineage:
         return self
 
     def restate(self, release: Release) -> Lineage:
-        """Return the lineage with this release's new stage, labels, gate and notes."""
+        """Return the lineage with the stage, labels, gate and notes of a known release replaced."""
         taken = self.get(release.version)
         if taken is None:
             raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")
@@ -347,5 +350,5 @@ class Lineage:
 
 
 def is_same(one: Release, other: Release) -> bool:
-    """Report whether two releases are equal, build metadata included."""
+    """Report whether two releases are equal, including the build metadata of their versions."""
     return one == other and str(one.version) == str(other.version)

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used."""
+"""Lazy imports: names of a Python package that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["imported_on_use"]
 
 
 def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the `__getattr__` of a package whose names are defined in other modules.
+    """Build the `__getattr__` of a Python package that imports its names when they are first used.
 
-    `homes` has, by module, the names that it defines. A package that lists many names can then be
-    imported for one of them without loading the others.
+    `homes` has the names that each module defines, separated by spaces. An import of one name from
+    the package then loads only the module of that name.
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""Plain objects: JSON objects as Python data."""
+"""Type aliases for JSON objects as plain Python data."""
 
 from __future__ import annotations
 

@@ -1,14 +1,17 @@
-"""The effect of a release on its dependents, before anything changes.
+"""Preflight: a report of the effects that a release would have, before anything changes.
+
+A dependent is an object that uses a release, such as an application.
 
 A caller renders or composes each dependent twice, with the release that it uses and with the new
 one, and gives the objects of both to `Preflight.compare`. `Preflight.report` then counts the
 dependents and groups the changes by their shape, so that a reviewer reads one line for "412
 Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412 diffs.
 
-Two changes have the same shape if they change the same fields of objects of one kind to the same
-values. Values often contain the dependent's own name, which would put each dependent in a group of
-its own. So a shape with more than `MOST_VARIANTS` different values becomes one group, which
-states for each field whether the values differ. The same holds for messages of failures.
+Two changes have the same shape if they change the same fields of objects of one kind. Changes of
+one shape with the same values form a group. Values often contain the dependent's own name, which
+would put each dependent in a group of its own. So if a shape has more than `MOST_VARIANTS` groups,
+these become one group, which states for each field if the values differ. Messages of failures are
+grouped in the same way.
 
 The report does not depend on the order in which dependents are compared. Memory grows with the
 groups and with the names of dependents, not with their objects.
@@ -44,30 +47,30 @@ __all__ = [
 ]
 
 Identity = tuple[str, str, str, str]
-"""Group, kind, namespace and name; the API version is no part of an object's identity."""
+"""The API group, kind, namespace and name of an object, without the API version."""
 Outcome = Literal["unchanged", "changed", "loses", "fails"]
 Change = Literal["added", "changed", "removed", "lost"]
 
 MOST_VARIANTS: Final = 10
-"""The maximum number of groups that have the same fields, but different values."""
+"""The maximum number of groups of one shape; if there are more, they become one group."""
 MOST_FIELDS: Final = 50
-"""The maximum number of changed fields of an object that are named."""
+"""The maximum number of changed fields of an object that the report names."""
 _LONGEST: Final = 60
-"""The maximum number of characters of a value that are shown."""
+"""The maximum number of characters of a value that the report shows."""
 _HIDDEN, _CHANGED = "(secret)", "(changed)"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field that changes, with the values as short strings; None where there is none."""
+    """One field that changes; its values are short strings, or None if the field is absent."""
 
     path: str
     before: str | None
     after: str | None
     is_secret: bool = False
-    """True if the values are hidden, and only their presence is shown."""
+    """True for data of a Secret: the report shows that the field changes, but not its values."""
     is_varied: bool = False
-    """True if the objects of a group have different values; the values are those of its example."""
+    """True if objects of the group have different values; those of the example are shown."""
 
     def __str__(self) -> str:
         if self.is_secret:
@@ -86,7 +89,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeExample:
-    """One object of a group; values of Secrets are hidden."""
+    """One object of a group, before and after the change; the data of Secrets is hidden."""
 
     dependent: str
     identity: Identity
@@ -100,11 +103,10 @@ class ChangeGroup:
 
     kind: str
     change: Change
-    """Kind of change; `removed` if another object of the release replaces the object, else `lost`.
-    """
+    """The kind of change. A deleted object is `removed` if a new one replaces it, else `lost`."""
     fields: tuple[FieldChange, ...]
     more_fields: int
-    """The number of changed fields that are not named."""
+    """The number of changed fields that `fields` does not name."""
     objects: int
     dependents: tuple[str, ...]
     example: ChangeExample
@@ -119,17 +121,20 @@ class ChangeGroup:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Dependents that cannot take the release for the same reason."""
+    """Dependents for which the release fails for the same reason."""
 
     message: str
     dependents: tuple[str, ...]
     is_varied: bool = False
-    """True if the messages differ in strings or numbers; `message` is the first of them."""
+    """True if the messages of the dependents differ in quoted strings or numbers.
+
+    `message` is then the message of one dependent.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCounts:
-    """The number of dependents of each outcome."""
+    """The numbers of dependents by outcome."""
 
     unchanged: int = 0
     changed: int = 0
@@ -151,7 +156,7 @@ class OutcomeCounts:
 class PreflightReport:
     """The result of a preflight.
 
-    Groups of lost objects come first, then those with the most dependents.
+    Groups of lost objects come first. Other groups are sorted by the number of dependents.
     """
 
     counts: OutcomeCounts
@@ -160,7 +165,7 @@ class PreflightReport:
 
 
 class Preflight:
-    """Collects the effects on dependents, one after the other."""
+    """Collects the effects of a release on its dependents, one dependent after the other."""
 
     def __init__(self) -> None:
         self._counts: Counter[Outcome] = Counter()
@@ -174,9 +179,9 @@ class Preflight:
         after: Iterable[ReadOnlyObject],
         sources: Mapping[Identity, str] | None = None,
     ) -> Outcome:
-        """Record the objects that a dependent has now, and those that it would have.
+        """Record the differences between a dependent's objects now and with the release.
 
-        `sources` are those of `lost_objects`.
+        `sources` is passed to `lost_objects`.
         """
         was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
         lost = lost_objects(was, will_be, sources)
@@ -194,7 +199,7 @@ class Preflight:
         return self._changes.setdefault((made.shape, made.more_fields), _Variants())
 
     def fail(self, dependent: str, messages: Iterable[str]) -> Outcome:
-        """Record a dependent for which the release fails, with all reasons."""
+        """Record a dependent for which the release fails; `messages` has all reasons."""
         for message in dict.fromkeys(messages):
             kept = self._failures.setdefault(_PARTICULARS.sub("…", message), _Variants())
             kept.add(message, (), ChangeExample(dependent, ("", "", "", message), None, None))
@@ -225,7 +230,7 @@ def _importance(group: ChangeGroup) -> tuple[Any, ...]:
 
 
 _PARTICULARS: Final = re.compile(r'"[^"]*"|\d+')
-"""The parts of a message that are often specific to a dependent."""
+"""Quoted strings and numbers, which often differ between the dependents of one failure."""
 
 
 def _names(found: _Collected) -> tuple[str, ...]:
@@ -239,7 +244,7 @@ def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> Chang
     )
 
 
-# Groups while they are collected.
+# Collecting the groups.
 
 
 @dataclass(slots=True)
@@ -268,7 +273,7 @@ class _Collected:
             pairs = zip(self.variant, variant, varied, strict=True)
             varied = [is_varied or mine != other for mine, other, is_varied in pairs]
         if _order(example) < _order(self.example):
-            # The variant stays: it is only used for comparison, and any of the group works.
+            # Keep the variant: it is only compared, and any variant of the group will do.
             self.fields, self.example = fields, example
         self.fields = tuple(
             FieldChange(each.path, each.before, each.after, each.is_secret, is_varied)
@@ -281,7 +286,7 @@ def _order(example: ChangeExample) -> tuple[str, Identity]:
 
 
 class _Variants:
-    """The groups of one shape: separate while there are few, else merged into one."""
+    """The groups of one shape; if there are more than `MOST_VARIANTS`, they are merged into one."""
 
     def __init__(self) -> None:
         self._apart: dict[Any, _Collected] = {}
@@ -324,9 +329,9 @@ def lost_objects(
 ) -> set[Identity]:
     """Return the objects that are deleted without a replacement.
 
-    A new object replaces a deleted one that has the same kind or the same name; each replaces one.
-    `sources` name the part of the dependent that makes an object, such as a component: an object
-    of one part replaces none of another.
+    `sources` has, for each object, the part of the dependent that creates it, such as a component.
+    A new object replaces a deleted one if the same part creates both, and both have the same kind
+    or the same name. Each new object replaces at most one.
     """
     was, will_be, made_by = {*before}, {*after}, sources or {}
 
@@ -344,9 +349,9 @@ class _Made:
     """The change of one object."""
 
     shape: tuple[Any, ...]
-    """API group, kind, change and paths."""
+    """The API group, the kind of the object, the kind of change, and the paths of the fields."""
     variant: Any
-    """The values, one item for each path."""
+    """The old and new values, one item for each path."""
     fields: tuple[FieldChange, ...] = ()
     more_fields: int = 0
 
@@ -369,16 +374,16 @@ def _compared(
 
 
 class _Absent:
-    """A value that is missing, which differs from null."""
+    """Stands for a field that is absent, which differs from a field with null."""
 
 
 _ABSENT: Final = _Absent()
 _Found = tuple[str, Any, Any, bool]
-"""A path, both values, and whether they are secret."""
+"""A path, the old and the new value, and True if the values are secret."""
 
 
 def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iterator[_Found]:
-    """Yield each field that only one side has, as a whole, and each value that differs."""
+    """Yield each value that differs; a field that only one side has is yielded as a whole."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         hides = _is_secret(before) or _is_secret(after)
         for key in sorted({*before, *after}, key=str):
@@ -388,7 +393,7 @@ def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iter
     elif isinstance(before, list) and isinstance(after, list):
         for index, old, new in _items(before, after):
             yield from _differences(old, new, f"{path}[{index}]", is_secret=is_secret)
-    elif before == after and type(before) is type(after):  # 1, 1.0 and true are not the same
+    elif before == after and type(before) is type(after):  # 1, 1.0 and true differ
         return
     elif is_secret:
         old, new = (_ABSENT if each is _ABSENT else _HIDDEN for each in (before, after))
@@ -412,7 +417,11 @@ def _joined(path: str, key: str) -> str:
 
 
 def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield pairs of items: by name if all have one and their order differs, else by position."""
+    """Yield pairs of old and new items with the index or name for the path.
+
+    Items are paired by `name` if all items have a name and the order of names differs; else by
+    position.
+    """
     names = _named(before), _named(after)
     if names[0] is None or names[1] is None or [*names[0]] == [*names[1]]:
         for index in range(max(len(before), len(after))):
@@ -444,7 +453,7 @@ def _shown(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """Return a short key that is equal for equal values: the JSON, or its digest if it is long."""
+    """Return a key that is equal for equal values: the JSON, or the digest of a long JSON."""
     if value is _ABSENT:
         return None
     text = _json(value)
@@ -458,7 +467,7 @@ def _json(value: Any) -> str:
     return json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str)
 
 
-# Secrets: a report may show only that they changed.
+# A report must not show the data of Secrets, only that the data changed.
 
 
 def _hidden(
@@ -474,7 +483,7 @@ def _hidden(
 
 
 def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
-    """Return a value with the data of Secrets hidden; changed data is marked."""
+    """Return a value with the data of Secrets hidden; data that differs from `other` is marked."""
     if isinstance(value, Mapping):
         hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}
         return {

@@ -11,19 +11,19 @@ T = TypeVar("T")
 
 
 class Role(NamedTuple):
-    """The properties by which a new object can replace a deleted one."""
+    """The properties that decide if a new object replaces a deleted one."""
 
     part: str
-    """The part of the dependent that makes the object, such as a component."""
+    """The part of the dependent that creates the object, such as a component."""
     kind: str
     name: str
 
 
 def without_replacement(gone: Iterable[T], new: Iterable[T], role: Callable[[T], Role]) -> list[T]:
-    """Return the objects that are deleted without a replacement.
+    """Return the deleted objects (`gone`) that no new object replaces.
 
-    A new object replaces a deleted one if the same part makes it and it has the same kind or the
-    same name. Each replaces one.
+    A new object replaces a deleted one if the same part creates both, and both have the same kind
+    or the same name. Each new object replaces at most one.
 
     >>> a, b, c = (Role("web", "ConfigMap", name) for name in "abc")
     >>> [each.name for each in without_replacement([a, b], [c], lambda each: each)]

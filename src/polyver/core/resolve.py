@@ -1,6 +1,8 @@
-"""Resolve the selector of a dependent to a release, with a reason for every candidate.
+"""Resolve the selector of a dependent to a release, and give the reason for each other release.
 
-A policy states the rules of one capability; `resolve` is the only code that chooses.
+A dependent is a reference to a lineage in an object; its selector names one release, a series of
+releases, labels, or nothing. A policy states the rules of one capability. `resolve` is the only
+code in polyver that chooses a release.
 """
 
 from __future__ import annotations
@@ -21,26 +23,26 @@ __all__ = ["Gone", "NoMatch", "Policy", "Question", "Rejection", "Resolution", "
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """The rules by which one capability chooses. Policies are few, and are compared by identity."""
+    """The rules by which one capability chooses releases; policies are compared by identity."""
 
     name: str
     usable: frozenset[Stage]
     """The stages in which a release can be used at all."""
     best: str
-    """The name of the default choice: "newest release"."""
+    """The default choice in words, such as "newest release"."""
     noun: str = "release"
     preferred: frozenset[Stage] = frozenset()
-    """The preferred stages for the default choice; if empty, all usable stages."""
+    """The stages in which a release can be the default choice; if empty, all usable stages."""
     otherwise: Version | None = None
-    """The version that is the default choice if no release is in a preferred stage."""
+    """The version of the default choice if no release is in a preferred stage."""
     prereleases: bool = False
     """True if a prerelease may be chosen without an exact selector."""
     keeps: frozenset[type] = frozenset()
-    """The types of selectors with which a dependent keeps its pin."""
+    """The types of selectors with which a dependent keeps its pin when newer releases appear."""
     moves_when_unmatched: bool = False
-    """True if a pin that the selector does not match is replaced; otherwise it is an error."""
+    """True if a dependent moves when its selector does not match its pin; else that is an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
-    """The types of selectors that it does not accept, with the reasons."""
+    """The types of selectors that the capability does not accept, each with the reason."""
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -48,14 +50,14 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A candidate that was not chosen, and the rule that rejected it."""
+    """A release that was not chosen, and the reason."""
 
     release: Release
     why: str
 
 
 class Resolution(NamedTuple):
-    """The chosen release, the reason, and warnings for the user."""
+    """The chosen release, the reason for the choice, and warnings for the user."""
 
     release: Release
     reason: str
@@ -64,18 +66,19 @@ class Resolution(NamedTuple):
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:
-        """Every other release of the lineage with the rule that rejected it, highest first."""
+        """Every other release of the lineage, the highest first, and why it was not chosen."""
         return tuple(self.question.rejections(chosen=self.release))
 
 
 class NoMatch(PolyverError):
-    """No release matches a selector; it names the selector, its field, and the known releases.
+    """No release can be chosen; the message names the selector, its field and the known releases.
 
-    Sentences are built when they are read: a caller that resolves many dependents may read none.
+    The message is built when it is read, because a caller that resolves many dependents may not
+    read any message.
     """
 
     reason = "NoMatch"
-    """The reason of a condition that reports it."""
+    """The reason of the condition that reports this error."""
 
     def __init__(self, question: Question, fact: str = "") -> None:
         super().__init__(fact, at=question.dependent.at)
@@ -105,7 +108,7 @@ class NoMatch(PolyverError):
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The names of all releases that are not gone."""
+        """The names of all releases that were not removed."""
         return tuple(r.name for r in self.lineage.releases if not r.stage.is_gone)
 
     @property
@@ -116,12 +119,12 @@ class NoMatch(PolyverError):
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:
-        """Every release of the lineage with the rule that rejected it, highest first."""
+        """Every release of the lineage, the highest first, and why it was not chosen."""
         return tuple(self.question.rejections(chosen=None))
 
 
 class Gone(NoMatch):
-    """The requested release was removed; names the release of the removal, and a replacement."""
+    """The requested release was removed; the message names a replacement, if there is one."""
 
     reason = "Gone"
 
@@ -152,7 +155,7 @@ def resolve(
     """
     question = Question(lineage, selector, policy, dependent or _ANYONE)
     if question.dependent.lock is not None:
-        # Before all else: with a lock, the result is deterministic for any selector.
+        # A lock comes before all other rules: no other release may be chosen.
         return question.answer(question.locked(question.dependent.lock), "locked")
     if type(selector) in policy.refuses:
         raise NoMatch(question)
@@ -174,12 +177,12 @@ def resolve(
 _ANYONE = Dependent()
 
 
-# Rules a release must meet. Strings: looking up a member of an Enum costs as much as a rule.
+# The rules that a release must meet. They are strings, because members of an Enum are slower.
 _Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
 class Question(NamedTuple):
-    """The arguments of `resolve`, kept so that the result can be explained on demand."""
+    """The arguments of `resolve`, kept to compute reasons only when a caller reads them."""
 
     lineage: Lineage
     selector: Selector
@@ -187,7 +190,10 @@ class Question(NamedTuple):
     dependent: Dependent
 
     def rules(self) -> list[tuple[_Rule, int]]:
-        """Return the rules, each with the releases that meet it, in the order of explanation."""
+        """Return the rules, each with the set of releases that meet it (see Lineage).
+
+        If a release breaks several rules, the first of them is the reason that users see.
+        """
         lineage, selector, policy, _ = self
         usable: tuple[_Rule, int] = ("stage", lineage.in_stages(policy.usable))
         rules: list[tuple[_Rule, int]]
@@ -225,7 +231,11 @@ class Question(NamedTuple):
         return release.gate is None or release.gate.admits(self.dependent)
 
     def kept(self, pin: Pin) -> Release | None:
-        """Return the pinned release if the selector matches it and the dependent may see it."""
+        """Return the pinned release; None if the dependent moves to another one.
+
+        Raise `NoMatch` if the pinned release cannot be used. If the selector does not match the
+        pinned release, the policy decides between an error and a move.
+        """
         release = self._held(pin, "pin")
         if not self._selects(release):
             if self.policy.moves_when_unmatched:
@@ -234,7 +244,7 @@ class Question(NamedTuple):
         return release if self.sees(release) else None
 
     def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
-        """Return the pinned release if the move to `chosen` failed and the pin can be kept."""
+        """Return the pinned release if the move to `chosen` failed and the pin is usable."""
         pin = self.dependent.pin
         if pin is None or failed.to != chosen.pin:
             return None
@@ -244,7 +254,7 @@ class Question(NamedTuple):
         return release if self._selects(release) else None
 
     def locked(self, lock: Pin) -> Release:
-        """Return the locked release, if it exists unchanged and the selector matches it."""
+        """Return the locked release; raise `NoMatch` if the dependent cannot use it."""
         release = self._held(lock, "lock")
         if not self.candidates() & self.lineage.exactly(release.version):
             raise NoMatch(self, self._mismatch(release, "lock"))
@@ -284,7 +294,11 @@ class Question(NamedTuple):
         return Resolution(release, reason, warnings, self)
 
     def answer_without(self, held: int) -> Resolution:
-        """Return the fallback if no release that the dependent may see meets all rules."""
+        """Choose a fallback; raise `NoMatch` if there is none.
+
+        No release that meets all rules is open to the dependent. `held` is the set of releases that
+        meet all rules, but whose gates do not admit the dependent.
+        """
         if isinstance(self.selector, Exact):
             instead = self._answer_without_exact(self.selector)
             if instead is not None:
@@ -305,9 +319,9 @@ class Question(NamedTuple):
         raise NoMatch(self)
 
     def _answer_without_exact(self, selector: Exact) -> Resolution | None:
-        """Return the fallback for an exact selector, or None.
+        """Choose a fallback for an exact selector; return None if there is none.
 
-        There is one if the lineage has no versions, or if the selector is a wish.
+        There is a fallback if the lineage has no versions, or if the selector is a wish.
         """
         lineage = self.lineage
         found = lineage.get(selector.wanted)
@@ -347,7 +361,7 @@ class Question(NamedTuple):
                 return policy.best
 
     def fact(self) -> str:
-        """Return the reason why there is no release: none matches, or no match can be used."""
+        """Return the fact of `NoMatch`: no release matches, or no matching release is usable."""
         refusal = self.policy.refuses.get(type(self.selector))
         if refusal:
             return f"{self.lineage.name}@{self.selector} is refused: {refusal}"
@@ -406,7 +420,7 @@ class Question(NamedTuple):
         return f"{chosen.name} is in use"
 
 
-# Sentences.
+# Parts of messages.
 
 _DONE = {"pin": "pinned", "lock": "locked"}
 
@@ -439,7 +453,7 @@ def _deprecation(lineage: Lineage, release: Release) -> str:
 
 
 def _nearest(lineage: Lineage, selector: Selector) -> tuple[str, ...]:
-    """Return the releases that the author of this selector may have meant."""
+    """Return the names of the releases that the author of this selector may have meant."""
     match selector:
         case Exact(wanted=SemVer() as wanted):
             minor, major = Series(wanted.major, wanted.minor), Series(wanted.major)

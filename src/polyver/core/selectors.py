@@ -1,4 +1,7 @@
-"""Selectors of a dependent: one release, a series, labels, or unspecified."""
+"""Selectors: the ways in which a dependent can select a release of a lineage.
+
+A selector is one release, a series such as 1.2, labels, or unspecified.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ __all__ = ["UNSPECIFIED", "Exact", "Labels", "Selector", "Unspecified"]
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """One release, by its version, or by its name if releases have names.
+    """One release, by its version or by its name.
 
-    A wish is a preferred version for several lineages: a lineage without it uses its default.
+    A selector with `wish` may apply to several lineages: in a lineage that lacks this release, the
+    dependent gets the default choice.
     """
 
     wanted: Version | str
@@ -44,7 +48,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """No selector: the policy's default."""
+    """No selector: the dependent gets the default choice of the policy."""
 
     def __str__(self) -> str:
         return ""

@@ -1,7 +1,7 @@
-"""The three orders of versions and their types; nothing else in polyver compares version strings.
+"""The three kinds of versions, each with its own order: Kubernetes API, semantic and serial.
 
-A string is parsed once, into a value with an order; comparing values of two orders is a
-TypeError, because no result would be meaningful.
+A string is parsed once and then compared as a value; no other module compares version strings.
+Comparing two kinds of versions raises TypeError, because no result would be meaningful.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST = 256
 
 
 class InvalidVersion(PolyverError):
-    """A string that is no version, and what was expected instead."""
+    """A string that is not a version, and a description of the expected one."""
 
     def __init__(self, text: str, expected: str) -> None:
         shown = text if len(text) <= 64 else f"{text[:60]}…"
@@ -29,7 +29,7 @@ class InvalidVersion(PolyverError):
 
 
 class _Ordered:
-    """An immutable value that is compared by a key, computed once when it is parsed."""
+    """An immutable value that is compared by a key; the key is computed once, by the parser."""
 
     __slots__ = ("_key", "_text")
 
@@ -66,7 +66,7 @@ class _Ordered:
             return NotImplemented
         return self._key == other._key
 
-    # Written out: functools.total_ordering makes sorting several times slower.
+    # functools.total_ordering would make sorting several times slower.
     def __lt__(self, other: Self) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
@@ -88,13 +88,13 @@ class _Ordered:
         return self._key >= other._key
 
 
-# The slots' own setters: the only way past __setattr__, and half the cost of object.__setattr__.
+# The setters of the slots bypass __setattr__ and are twice as fast as object.__setattr__.
 _set_key = _Ordered.__dict__["_key"].__set__
 _set_text = _Ordered.__dict__["_text"].__set__
 
 
 class KubeVersion(_Ordered):
-    """A Kubernetes API version; the greater one has priority, and is not necessarily newer.
+    """A Kubernetes API version; the greater of two has priority, but may be the older one.
 
     >>> sorted(map(KubeVersion.parse, ["v1", "foo10", "v2beta1", "foo1"]), reverse=True)
     [KubeVersion('v1'), KubeVersion('v2beta1'), KubeVersion('foo1'), KubeVersion('foo10')]
@@ -111,12 +111,12 @@ class KubeVersion(_Ordered):
             return cls._make((0, *_descending(text)), text)
         major, stability, minor = found.groups()
         numbers = int(major), int(minor or 0)
-        if max(numbers) > _INT64:  # kube-apiserver sorts these among the other strings
+        if max(numbers) > _INT64:  # kube-apiserver does not sort these as versions
             return cls._make((0, *_descending(text)), text)
         return cls._make((_STABILITY[stability], *numbers, *_descending(text)), text)
 
 
-# As in kube-apiserver: v0 and v01 count as versions with priority.
+# As in kube-apiserver, v0 and v01 also count as versions.
 _KUBE = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _STABILITY = {"alpha": 1, "beta": 2, None: 3}
 _INT64 = 2**63 - 1
@@ -208,7 +208,7 @@ def _precedence(prerelease: str | None) -> tuple[object, ...]:
 
 
 class Serial(_Ordered):
-    """A number that was assigned: 1, 2, 3, ….
+    """The number of a revision, assigned in ascending order: 1, 2, 3, ….
 
     >>> Serial(9) < Serial(10)
     True

@@ -1,1 +1,1 @@
-"""Interpreters of CEL, Go templates, JSONPath and RE2. They know nothing of polyver."""
+"""Interpreters of CEL, Go templates, JSONPath and regular expressions, independent of polyver."""

@@ -1,7 +1,8 @@
 """The JSONPath of printer columns, selectable fields and scale in a CustomResourceDefinition.
 
-It is kube-apiserver's dialect with its quirks: a key in brackets is parsed like one after a dot, so
-its dots need a backslash; a path that does not fit the object finds nothing and does not fail.
+This is kube-apiserver's dialect of JSONPath with its quirks. A key in brackets is parsed like a key
+after a dot, so dots in the key need a backslash. A path that does not fit the object finds nothing;
+that is no error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _MISSING = object()
 
 
 class InvalidJsonPath(PolyverError):
-    """A path with a syntax error."""
+    """The path has a syntax error."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path!r} is not a path: {problem}")
@@ -30,26 +31,26 @@ class InvalidJsonPath(PolyverError):
 
 
 class _Misfit(Exception):
-    """A step that does not fit the value, such as an index into something that is not a list."""
+    """A step does not fit the value, such as an index where the value is not a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A parsed path, which finds its values in any number of objects."""
+    """A parsed path, with which values can be found in any number of objects."""
 
     text: str
     leading: tuple[str, ...]
-    """The fields at the beginning of the path."""
+    """The names of the fields at the beginning of the path."""
     steps: tuple[Step, ...]
-    """The steps after them."""
+    """The steps of the path after `leading`."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The fields of the path if it consists only of fields, else None."""
+        """The names of the fields if the path consists only of fields, else None."""
         return None if self.steps else self.leading
 
     def find(self, value: Any) -> list[Any]:
-        """Return all values at this path; none if the object does not fit it.
+        """Return all values at this path in an object; an empty list if the path does not fit.
 
         >>> parse_path('.conditions[?(@.type=="Ready")].status').find(
         ...     {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Synced"}]}
@@ -94,7 +95,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
 
 
 class _Parser:
-    """Parses from left to right; each element becomes a step."""
+    """Parses a path from left to right; each element of the path becomes a step."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -241,7 +242,7 @@ class _Parser:
             self._add(_filter(_existence(self._part(inside))))
 
     def _end_of_filter(self, start: int) -> int:
-        """Return the position of the closing parenthesis, ignoring those inside quotes."""
+        """Return the position of the closing parenthesis; those inside quotes do not count."""
         quote, closed = "", False
         for at in range(start, len(self._text)):
             letter = self._text[at]
@@ -273,7 +274,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Return every value that is not empty, each followed by the values inside it."""
+    """Return all values and the values inside them, in depth-first order, without empty ones."""
     found: list[Any] = []
     waiting = values[::-1]
     while waiting:
@@ -302,7 +303,7 @@ def _slice(start: int, end: int | None, stride: int) -> Step:
             first = start + size if start < 0 else start
             last = size if end is None else end + size if end < 0 else end
             if first == last:
-                return found  # kube-apiserver skips the remaining lists, too
+                return found  # kube-apiserver also skips the remaining lists
             if not 0 <= first < last <= size or stride <= 0:
                 raise _Misfit
             found += each[first:last:stride]
@@ -343,7 +344,7 @@ def _word(word: str) -> Step:
         return _constant(word == "true")
 
     def step(_: list[Any]) -> list[Any]:
-        raise _Misfit  # range and end are only known in templates
+        raise _Misfit  # the words range and end exist only in templates of kubectl
 
     return step
 
@@ -365,7 +366,7 @@ def _existence(path: JsonPath) -> Test:
         try:
             return bool(_values(path, item))
         except _Misfit:
-            return True  # as in kube-apiserver
+            return True  # kube-apiserver also keeps the item
 
     return test
 
@@ -398,7 +399,7 @@ def _comparison(left: JsonPath, sign: str, right: JsonPath) -> Test:
 
 
 def _compares(left: Any, sign: str, right: Any) -> bool:
-    """Compare values of one type; 1 and 1.0 are neither equal nor different."""
+    """Compare values of the same type; other values, such as 1 and 1.0, cannot be compared."""
     signs = _SIGNS_OF.get(type(left))
     if signs is None or sign not in signs or type(left) is not type(right):
         raise _Misfit

@@ -26,7 +26,7 @@ from polyver.kube.objects.typed_bodies import (
     strictly_refused,
     undecodable,
 )
-from polyver.languages.values.equality import base64_problem, micro_time, quantity, time
+from polyver.languages.values.canonical_values import base64_problem, micro_time, quantity, time
 
 RECORDED: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("recorded_typed.json").read_text()

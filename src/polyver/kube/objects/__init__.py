@@ -1,4 +1,8 @@
-"""Kubernetes objects as plain data: metadata, patches, apply, schemas, selectors, tables."""
+"""Kubernetes objects as plain data: metadata, patches, apply, schemas, selectors, tables.
+
+The modules here do what kube-apiserver does with an object before it is stored or returned. Nothing
+here does I/O.
+"""
 
 from polyver.kube.objects.codec import digest, encode_json
 from polyver.kube.objects.metadata import Metadata, objects_of

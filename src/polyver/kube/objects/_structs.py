@@ -1,4 +1,8 @@
-"""Decodes values as kube-apiserver's structs do: values that fit are kept, others are errors."""
+"""Decodes values by the types of built-in kinds, with the results and errors of kube-apiserver.
+
+kube-apiserver decodes JSON into Go structs. This module does the same with a Shape in place of the
+struct.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from typing import Any
 import msgspec
 
 from polyver.kube.objects.type_shapes import Shape
-from polyver.languages.values.equality import (
+from polyver.languages.values.canonical_values import (
     InvalidValue,
     base64_problem,
     micro_time,
@@ -41,7 +45,7 @@ def what_is(value: Any) -> str:
 
 
 class DecodingStopped(Exception):
-    """An error that ends the decoding."""
+    """An error after which kube-apiserver does not decode the rest of the body."""
 
 
 _OBJECT = (dict, Pairs)
@@ -49,18 +53,22 @@ _Step = tuple[Shape | None, str | int]
 
 
 class Walk:
-    """Decodes values by their types; keeps the first error and continues as kube-apiserver does."""
+    """Decodes one value by its shape; `error` has the first error, after which decoding goes on."""
 
     def __init__(self, within: Walk | None = None) -> None:
         self.error = ""
         self.problems: dict[str, None] = {}
         self._steps: list[_Step] = [*within._steps] if within else []
-        """The path to the current value: fields with their structs, keys and indexes."""
+        """The path to the current value: field names with their structs, map keys and indexes."""
         self._pinned = len(self._steps)
-        """The length of the outer decoder's path; errors name the outer decoder's struct."""
+        """The number of steps of the outer decoder; errors name the struct of that decoder."""
 
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
-        """Decode a value that is not null; a duplicate field is decoded into the value `before`."""
+        """Decode a value that is not null.
+
+        `before` is the decoded value of an earlier field with the same name: as in Go, a duplicate
+        field is decoded into it.
+        """
         if shape.format in _CUSTOM:
             return self._custom(value, shape)
         if shape.type == "object":
@@ -75,6 +83,7 @@ class Walk:
         return self._scalar(value, shape)
 
     def _object(self, value: Any, shape: Shape, before: dict[str, Any]) -> dict[str, Any]:
+        """Decode a struct: drop empty fields, and add the fields that replies always have."""
         found = dict(before)
         for key, inner in self._pairs(value, shape):
             if key not in shape.fields:
@@ -83,7 +92,19 @@ class Walk:
                 found[key] = self.value(inner, shape.fields[key], found.get(key))
             elif not _ignores_null(shape, key):
                 found[key] = None
-        return _shown(found, shape)
+        shown = {
+            key: inner
+            for key, inner in found.items()
+            if not (
+                inner is None
+                or (inner == [] and not shape.keeps_empty)
+                or (key in shape.omits and inner in _NOTHING)
+            )
+        }
+        for key, absent in shape.absent.items():
+            if key not in shown:
+                shown[key] = copy.deepcopy(absent)
+        return shown
 
     def _map(
         self, value: Any, shape: Shape, values: Shape, before: dict[str, Any]
@@ -98,7 +119,7 @@ class Walk:
         return found
 
     def _pairs(self, value: Any, shape: Shape | None = None) -> Iterator[tuple[str, Any]]:
-        """Yield the keys and values of an object, while the path leads to each of them."""
+        """Yield the keys and values of an object, each while its key is the end of the path."""
         if isinstance(value, dict):
             for key, inner in value.items():
                 self._steps.append((shape, key))
@@ -127,7 +148,7 @@ class Walk:
         return found
 
     def _item(self, value: Any, shape: Shape, before: Any = None) -> Any:
-        """Decode an item of a list or map, where null is the zero value of its type."""
+        """Decode an item of a list or map; null becomes the zero value of the item's type."""
         if value is not None:
             return self.value(value, shape, before)
         return _zero(shape) if before is None else before
@@ -169,8 +190,15 @@ class Walk:
     def _parsed(self, value: Any, parse: Callable[[str], str | None]) -> str | None:
         if parse is not quantity and not isinstance(value, str):
             raise DecodingStopped(self._text(what_is(value), "string"))
+        # kube-apiserver parses the JSON text of the value, without quotes.
+        if isinstance(value, str):
+            text = value
+        elif isinstance(value, float):
+            text = written(value)
+        else:
+            text = msgspec.json.encode(_as_written(value)).decode()
         try:
-            return parse(_literal(value))
+            return parse(text)
         except InvalidValue as error:
             raise DecodingStopped(str(error)) from None
 
@@ -206,7 +234,10 @@ class Walk:
         return found
 
     def _schema(self, value: Any, schema: Shape, form: str) -> Any:
-        """Decode a schema or its alternative; unknown and duplicate fields are not reported."""
+        """Decode a JSON schema, or the boolean or list that a field allows instead of a schema.
+
+        Unknown and duplicate fields in the schema are not reported.
+        """
         if form == "schema-or-bool" and not isinstance(value, _OBJECT):
             if not isinstance(value, bool):
                 raise DecodingStopped("boolean or JSON schema expected")
@@ -260,17 +291,8 @@ _BITS = {"int32": (1 << 31) - 1, "int64": (1 << 63) - 1}
 _STRINGS = Shape(type="array", name="[]string", items=Shape(type="string", name="string"))
 
 
-def _literal(value: Any) -> str:
-    """Return a value as it is written in JSON, without quotes."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return written(value)
-    return msgspec.json.encode(_as_written(value)).decode()
-
-
 def _as_written(value: Any) -> Any:
-    """Return plain data: a number is an int if it was written as one, else a float."""
+    """Convert a value to plain data; a number without a point or exponent becomes an int."""
     match value:
         case Pairs() | dict():
             pairs = value.items() if isinstance(value, dict) else value
@@ -286,7 +308,7 @@ _INTEGER = re.compile("-?[0-9]{1,400}")
 
 
 def _embedded(shape: Shape, key: str) -> list[str]:
-    """Return the name of the inlined struct that has a field, as a list; empty if none has."""
+    """Return the name of the inlined struct that has this field, as a list of at most one."""
     for part in shape.inlined.values():
         if key in part.fields:
             return [part.name.rpartition(".")[2]]
@@ -294,30 +316,13 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged: it is no pointer, list or mapping."""
+    """Report whether null leaves a field unchanged: the field is no pointer, list or map."""
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None
 
 
 _NOTHING: tuple[object, ...] = ("", 0, [], {}, None)
-
-
-def _shown(found: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """Return an object as replies show it: without empty fields, with those always printed."""
-    shown = {
-        key: value
-        for key, value in found.items()
-        if not (
-            value is None
-            or (value == [] and not shape.keeps_empty)
-            or (key in shape.omits and value in _NOTHING)
-        )
-    }
-    for key, value in shape.absent.items():
-        if key not in shown:
-            shown[key] = copy.deepcopy(value)
-    return shown
 
 
 def _zero(shape: Shape) -> Any:

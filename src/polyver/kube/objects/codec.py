@@ -1,4 +1,4 @@
-"""JSON of plain data: encoding, decoding of only the outer levels, size, and digests of content."""
+"""JSON of plain data: encoding, digests, size, and decoding of only the outer levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _canonical = msgspec.json.Encoder(order="sorted")
 
 
 def encode_json(value: object, *, indent: int = 0) -> bytes:
-    """Return plain data as JSON."""
+    """Encode plain data as JSON."""
     encoded = msgspec.json.encode(value)
     return msgspec.json.format(encoded, indent=indent) if indent else encoded
 
@@ -22,17 +22,18 @@ def encode_json(value: object, *, indent: int = 0) -> bytes:
 def prepare(*kinds: Any) -> None:
     """Make msgspec analyse types now, in this thread.
 
-    msgspec 0.22 does so when a type is first used, without a lock: two threads that use a Struct, a
-    dataclass or a TypedDict for the first time at the same moment can end the process with a
-    segmentation fault. Every module prepares its types when it is imported; code that makes a type
-    at run time prepares it before another thread can see it. Encoding has no such step.
+    msgspec 0.22 analyses a Struct, a dataclass or a TypedDict when it first decodes the type, and
+    takes no lock. If two threads do that at the same moment, the process can end with a
+    segmentation fault. So every module prepares its types when it is imported, and code that
+    creates a type at run time prepares the type before another thread can use it. Encoding does
+    not analyse types.
     """
     for kind in kinds:
         msgspec.json.Decoder(kind)
 
 
 def digest(content: object) -> str:
-    """Return the digest of plain data; the order of keys does not matter.
+    """Compute the SHA-256 digest of plain data; the order of keys does not matter.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
@@ -44,10 +45,10 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object with only the fields that nearly all objects have.
+    """An object of which only the outer levels are decoded; it has only the usual fields.
 
-    Its inner fields stay JSON (Raw), so that code that changes a few fields of many objects does
-    not decode the others.
+    Fields of the spec, the metadata and the status stay JSON (`Raw`). Code that changes a few
+    fields of many objects then does not decode the other fields.
     """
 
     api_version: str = field(name="apiVersion")
@@ -74,7 +75,9 @@ _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def open_object(raw: bytes | Raw) -> dict[str, Any]:
-    """Return the fields of an object; if it has unusual fields, all of them are Raw.
+    """Decode the outer levels of an object; the values below are `Raw`.
+
+    If the object has other fields than `Opened`, only its first level is decoded.
 
     >>> raw = b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}'
     >>> bytes(open_object(raw)["data"])
@@ -89,7 +92,7 @@ def open_object(raw: bytes | Raw) -> dict[str, Any]:
 def is_larger(value: Any, size: int) -> bool:
     """Report whether plain data would take more than about `size` bytes of JSON.
 
-    The walk ends as soon as that is known, so it is cheap for large data.
+    The function stops counting at `size`, so it is fast for large data, too.
 
     >>> is_larger({"a": ["b"] * 10}, 100), is_larger({"a": ["b"] * 100}, 100)
     (False, True)

@@ -1,8 +1,8 @@
 """Conditions in the status of an object.
 
-All writers of conditions use these functions. They keep `lastTransitionTime` while the status of
-a condition stays the same, and keep the order of conditions, so that a status that has not changed
-is equal to the stored one and need not be written.
+All writers of conditions use these functions. The functions keep `lastTransitionTime` while the
+status of a condition stays the same, and keep the order of conditions. So if no condition changed,
+the new status of the object is equal to the stored one and need not be written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ConditionStatus = Literal["True", "False", "Unknown"]
 
 
 class DesiredCondition(NamedTuple):
-    """A condition without the fields that depend on the object and on time."""
+    """A condition without `observedGeneration` and `lastTransitionTime`."""
 
     type: str
     status: ConditionStatus
@@ -33,7 +33,7 @@ class DesiredCondition(NamedTuple):
 
 
 def find_condition(obj: ReadOnlyObject, kind: str) -> Object | None:
-    """Return the condition of this type, if the object has it."""
+    """Return the condition of this type, or None if the object has none."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == kind), None)
 
@@ -41,9 +41,10 @@ def find_condition(obj: ReadOnlyObject, kind: str) -> Object | None:
 def set_conditions(
     obj: ReadOnlyObject, desired: Iterable[DesiredCondition], *, now: str
 ) -> list[Object]:
-    """Return the conditions of an object with these added or replaced.
+    """Return the conditions of an object, with the desired ones added or replaced.
 
-    `observedGeneration` is the generation of the object. An empty message is left out.
+    Each desired condition gets the generation of the object as `observedGeneration`. An empty
+    message is left out.
     """
     generation = obj["metadata"].get("generation", 1)
     conditions: list[Object] = [*((obj.get("status") or {}).get("conditions") or ())]
@@ -56,9 +57,9 @@ def set_conditions(
 
 
 def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> list[Object]:
-    """Return the conditions with this one added or replaced.
+    """Return the conditions, with one added or replaced.
 
-    `lastTransitionTime` is the time at which the condition's status changed last.
+    `lastTransitionTime` becomes `now` if the status of the condition changes.
 
     >>> set_condition([], {"type": "Ready", "status": "True"}, "2026-01-01T00:00:00Z")
     [{'type': 'Ready', 'status': 'True', 'lastTransitionTime': '2026-01-01T00:00:00Z'}]

@@ -1,6 +1,7 @@
-"""Restricts a conversion's changes to metadata: only labels and annotations may change.
+"""The metadata of a converted object: a conversion may change only labels and annotations.
 
-The identity of the object must be unchanged; other metadata is restored from the original.
+A conversion that changes the name, the namespace or the uid is an error. Other metadata is restored
+from the original object.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ __all__ = [
 
 
 class InvalidObject(PolyverError):
-    """A converted object with another identity."""
+    """A converted object has another name, namespace or uid than the original."""
 
 
 class InvalidMetadata(PolyverError):
-    """Invalid labels or annotations."""
+    """A converted object has metadata that a conversion must not return."""
 
 
 _IDENTITY = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 
 
 def check_identity(original: Object, converted: Mapping[str, Any]) -> None:
-    """Raise `InvalidObject` if the converted object is not the original one."""
+    """Raise `InvalidObject` if the converted object has another name, namespace or uid."""
     before, after = original.get("metadata"), converted.get("metadata")
     for field, shown in _IDENTITY:
         expected, found = _text(before, field), _text(after, field)
@@ -53,7 +54,9 @@ def _text(metadata: object, field: str) -> str:
 
 
 def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
-    """Return the original's metadata with the labels and annotations of the converted object.
+    """Build the metadata of the original with the labels and annotations of the converted object.
+
+    Raise `InvalidMetadata` if these labels or annotations are invalid.
 
     >>> restored({"name": "a", "labels": {"x": "1"}}, {"name": "a", "finalizers": ["ex.io/f"]})
     {'name': 'a'}
@@ -66,13 +69,17 @@ def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
     for field, check in _CHANGEABLE.items():
         if found := _texts(field, converted.get(field)):
             if found != (original.get(field) or {}):
-                _refuse(check(found))
+                texts = [f"{cause.field}: {cause.message}" for cause in check(found)]
+                if texts := list(dict.fromkeys(texts)):
+                    raise InvalidMetadata(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
             metadata[field] = found
     return metadata
 
 
 def check_kept(original: Mapping[str, Any], converted: Mapping[str, Any]) -> None:
-    """Refuse a change that API servers would silently revert; empty and absent are the same.
+    """Raise `InvalidMetadata` if a conversion changed metadata that API servers would restore.
+
+    Empty and absent fields are equal.
 
     >>> check_kept({"name": "a", "creationTimestamp": None}, {"name": "a", "labels": {"x": "1"}})
     """
@@ -112,17 +119,11 @@ def _check_labels(labels: Mapping[str, str]) -> Iterable[Cause]:
 
 
 def _check_annotations(annotations: Mapping[str, str]) -> Iterable[Cause]:
-    # Only here does kube-apiserver name the field without its last letter.
+    # For converted objects, kube-apiserver names the field `annotation`, not `annotations`.
     return [replace(cause, field="metadata.annotation") for cause in check_annotations(annotations)]
 
 
 _CHANGEABLE = {"labels": _check_labels, "annotations": _check_annotations}
-
-
-def _refuse(causes: Iterable[Cause]) -> None:
-    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
-    if texts:
-        raise InvalidMetadata(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
 _TYPE_NAMES = {
@@ -141,7 +142,7 @@ def type_name(value: object) -> str:
 
 
 def fresh(value: Any) -> Any:
-    """Return a copy of plain data that shares nothing mutable."""
+    """Copy plain data, so that the copy shares no mutable value with the original."""
     if isinstance(value, dict):
         return {key: fresh(inner) for key, inner in value.items()}
     if isinstance(value, list):

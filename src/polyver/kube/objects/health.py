@@ -1,6 +1,7 @@
-"""The health of an object as it reports it: by its kind, or by the condition `Ready`.
+"""The health of an object, from its status.
 
-An object that reports nothing is healthy if it exists.
+For some built-in kinds the relevant fields of the status are known. Other objects are healthy if
+their condition `Ready` is True, or if they have no such condition.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["HEALTHY", "Health", "health_of"]
 
 
 class Health(Struct, frozen=True, gc=False):
-    """The health of an object and, if it is not healthy, the reason."""
+    """The health of an object; `message` is the reason if the object is not healthy."""
 
     healthy: bool
     message: str = ""
@@ -26,7 +27,7 @@ HEALTHY: Final = Health(True)
 
 
 def health_of(obj: ReadOnlyObject) -> Health:
-    """Return the health of an object.
+    """Find the health of an object from its status.
 
     >>> health_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     Health(healthy=True, message='')
@@ -130,7 +131,7 @@ def _service(obj: ReadOnlyObject) -> Iterator[str]:
 
 
 def _has(name: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
-    """Return the check for a kind whose healthy objects have a condition."""
+    """Build the check for a kind whose healthy objects have this condition with the status True."""
 
     def look(obj: ReadOnlyObject) -> Iterator[str]:
         found = _condition(obj, name)
@@ -167,7 +168,7 @@ _BY_KIND: Final[Mapping[tuple[str, str], Callable[[ReadOnlyObject], Iterator[str
 }
 
 
-# The functions below accept any data: anyone may define a kind and its status.
+# The functions below accept any data, because a custom resource may have any status.
 
 
 def _unseen(obj: ReadOnlyObject) -> Iterator[str]:

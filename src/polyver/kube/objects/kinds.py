@@ -1,4 +1,4 @@
-"""Kinds as discovery lists them: their names, scope and verbs."""
+"""Kinds in the form in which API discovery lists them: names, scope, verbs and subresources."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", 
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A part of an object with its own path: status, scale, finalize."""
+    """A part of an object with its own URL path, such as status, scale or finalize."""
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
     group: str | None = None
-    """The group, version and kind that the path serves, if it is not the object itself."""
+    """The API group of the kind that the URL path serves; None if it serves the object's own kind.
+
+    `version` and `kind` belong to this group.
+    """
     version: str = ""
     kind: str = ""
 
@@ -39,10 +42,10 @@ class ResourceKind:
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
     storage_hash: str = ""
-    """A hash of the stored version, by which clients notice that it changes."""
+    """A hash of the storage version, by which clients notice that the storage version changed."""
     api_version: str = field(init=False)
     resource: str = field(init=False)
-    """The name in error messages: `configmaps`, `widgets.ex.io`."""
+    """The name of the resource in error messages: `configmaps`, `widgets.ex.io`."""
 
     def __post_init__(self) -> None:
         group = f"{self.group}/" if self.group else ""
@@ -53,7 +56,7 @@ class ResourceKind:
 
     @property
     def qualified(self) -> str:
-        """The kind in error messages: `ConfigMap`, `Widget.ex.io`."""
+        """The name of the kind in error messages: `ConfigMap`, `Widget.ex.io`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def subresource(self, name: str) -> Subresource | None:

@@ -1,10 +1,10 @@
-"""Masking of values from Secrets in text that others may read.
+"""Masking of the values of Secrets in text that other users may read.
 
-A message may be written by polyver, by a function, by an API server or by an HTTP client, and each
-of them may quote the value in its own form. Masks therefore knows the usual forms: as it is, in
-base64, in a URL, in JSON and as Python shows a string. The parts of a value with several lines, or
-of one that is JSON, are masked as well, because programs quote those separately. A text that is cut
-before it is masked can still show a part of a value: mask first, then cut.
+A message may come from polyver, from a blueprint or composition function, from an API server or
+from an HTTP client, and each of these may quote a value in its own form. So `Masks` masks a value
+in the usual forms: unchanged, in base64, in a URL, in JSON, and as Python shows a string. Programs
+also quote single lines of a value, and single strings of a value that is JSON, so these are masked,
+too. A text that is cut before it is masked can still show a part of a value: mask first, then cut.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["MASK", "Masks", "is_masked"]
 
 MASK: Final = "***"
 _SHORTEST: Final = 4
-"""Length below which values are not masked: masking them would leave little of a text."""
+"""The minimum length of a masked value: masking shorter ones would leave little of a text."""
 _SHORTEST_LINE: Final = 8
 _MOST_PARTS: Final = 500
-"""Number of lines or strings above which a value is masked only as a whole."""
+"""The maximum number of masked lines or strings; a value with more is masked only as a whole."""
 _LARGEST_JSON: Final = 64 * 1024
 
 
@@ -44,7 +44,7 @@ class Masks:
 
     @property
     def values(self) -> list[str]:
-        """The values as they were added, so that another process can make the same masks."""
+        """The values that were added; another process can build the same masks from them."""
         return list(self._values)
 
     def add(self, value: str) -> None:
@@ -62,7 +62,7 @@ class Masks:
             self.add(text)
 
     def add_secret(self, secret: Mapping[str, Any]) -> None:
-        """Mask the values of a Secret; binary values in their base64 form."""
+        """Mask the values of a Secret; binary values are masked in base64."""
         for encoded in (secret.get("data") or {}).values():
             self.add_encoded(encoded)
         for text in (secret.get("stringData") or {}).values():
@@ -88,11 +88,11 @@ class Masks:
             self.add(base64.b64encode(content).decode())
             return
         self.add(text)
-        # Most values in files end with a line break, and are quoted without it.
+        # Most values in files end with a line break, which messages leave out.
         self.add(text.strip())
 
     def mask(self, text: str) -> str:
-        """Return the text with every value that must not be shown replaced.
+        """Replace every added value in a text by `***`.
 
         >>> masks = Masks()
         >>> masks.add("hunter2")
@@ -100,16 +100,16 @@ class Masks:
         'no login with *** (***)'
         """
         if self._ordered is None:
-            # The longest come first: a value may be part of another one.
+            # Longer forms come first, because a value may be a part of another value.
             self._ordered = sorted(self._forms, key=len, reverse=True)
-        # Replacing one form after the other is ten times as fast as one large regular expression.
+        # This loop is ten times as fast as one regular expression for all forms.
         for form in self._ordered:
             if form in text:
                 text = text.replace(form, MASK)
         return text
 
     def mask_all(self, value: Any) -> Any:
-        """Return plain data with all its strings masked; keys stay as they are."""
+        """Mask all strings in plain data, except keys."""
         match value:
             case str():
                 return self.mask(value)
@@ -121,17 +121,17 @@ class Masks:
                 return value
 
     def is_in(self, value: object) -> bool:
-        """Return True if plain data contains a value that must not be shown, as key or value."""
+        """Report whether a string or a key in plain data contains an added value."""
         return any(self.mask(text) != text for text in _strings(value, keys=True))
 
 
 def is_masked(value: object) -> bool:
-    """Return True if a string in plain data is masked."""
+    """Report whether a string in plain data contains `***`, which stands for a masked value."""
     return any(MASK in text for text in _strings(value))
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield a value in the forms in which others may quote it."""
+    """Yield a value in the forms in which messages may quote it."""
     content = value.encode(errors="surrogatepass")
     encoded = base64.b64encode(content).decode()
     yield value
@@ -143,7 +143,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> list[str]:
-    """Return the parts of a value that are secret on their own: its lines, or strings in JSON."""
+    """Return the parts of a value that messages may quote: its lines, and strings in its JSON."""
     lines = [line.strip() for line in value.splitlines()]
     found = [line for line in lines if len(line) >= _SHORTEST_LINE] if len(lines) > 1 else []
     if value.lstrip()[:1] in ("{", "[") and len(value) <= _LARGEST_JSON:
@@ -169,7 +169,7 @@ def _strings(value: object, *, keys: bool = False) -> Iterator[str]:
 
 
 def _last_applied(secret: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the copy of a Secret that `kubectl apply` keeps in an annotation, or None."""
+    """Return the copy of a Secret that `kubectl apply` writes to an annotation, or None."""
     annotations = (secret.get("metadata") or {}).get("annotations") or {}
     try:
         found = msgspec.json.decode(annotations["kubectl.kubernetes.io/last-applied-configuration"])

@@ -1,4 +1,4 @@
-"""Go's equality, order of lists and formatting of values, as a strategic merge patch shows them."""
+"""Helpers of strategic merge patches: the order of merged lists, and Go's formatting of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TYPES = {
 
 
 def identity(value: Any) -> Identity:
-    """Return the identity of a scalar for comparison: 1, 1.0 and true differ.
+    """Return a key by which scalars are compared: 1, 1.0 and true differ.
 
     >>> identity(1) == identity(True)
     False
@@ -39,7 +39,7 @@ def go_type(value: Any) -> str:
 
 
 def go_text(value: Any, verb: str = "v") -> str:
-    """Return a value as Go prints it with %v, or with %s, which marks values that are not strings.
+    """Write a value as Go prints it with `%v`, or with `%s`, which marks other types than string.
 
     >>> go_text({"b": [1, None], "a": {"c": "d"}})
     'map[a:map[c:d] b:[1 <nil>]]'
@@ -61,7 +61,7 @@ def go_text(value: Any, verb: str = "v") -> str:
 
 
 def _number(value: float) -> str:
-    """Return the shortest digits, with an exponent from a million on."""
+    """Write a number with the fewest digits that identify it, and an exponent if large or small."""
     number = Decimal(repr(value)).normalize()
     exponent = number.adjusted()
     if -4 <= exponent < 6:
@@ -70,7 +70,11 @@ def _number(value: float) -> str:
 
 
 def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -> list[Any]:
-    """Sort items by the ranks of their keys; an item without a rank goes before the sorted ones."""
+    """Sort items by the ranks of their keys.
+
+    If an item has no rank, the result is that of kube-apiserver's insertion sort: it moves each
+    item before its predecessor if the predecessor has a higher rank, or if either has no rank.
+    """
     if all(key in ranks for key, _ in pairs):
         return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]
     placed: list[tuple[Identity, Any]] = []
@@ -94,7 +98,10 @@ def interleaved(
     ranks: Mapping[Identity, int],
     key_of: Callable[[Any], Identity],
 ) -> list[Any]:
-    """Merge two lists that keep their order; an item of `others` goes before those it preceded."""
+    """Merge two lists, each of which keeps its order.
+
+    An item of `others` goes before the items of `named` that have a higher rank.
+    """
     merged: list[Any] = []
     left = list(reversed(others))
     for item in named:

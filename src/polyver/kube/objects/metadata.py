@@ -1,4 +1,4 @@
-"""The identifying metadata of objects, and the search for objects in documents."""
+"""The metadata that identifies an object, and the search for objects in YAML documents."""
 
 from __future__ import annotations
 
@@ -27,21 +27,16 @@ class _Typed(Struct, rename="camel"):
 
 
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
-    """Yield the documents with an object of one of these kinds, including items of a List."""
+    """Yield the objects of an API group and of these kinds, including the items of a List."""
     for document in documents:
-        for item in _flat(document):
+        value, items = document.value, [document]
+        if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
+            count = len(document.read(_List).items)
+            items = [document.part("items", number) for number in range(count)]
+        for item in items:
             typed = item.read(_Typed) if isinstance(item.value, dict) else _Typed()
             if typed.kind in kinds and typed.api_version.partition("/")[0] == group:
                 yield item.without_nulls()
-
-
-def _flat(document: Document) -> Iterator[Document]:
-    value = document.value
-    if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
-        for number in range(len(document.read(_List).items)):
-            yield document.part("items", number)
-    else:
-        yield document
 
 
 class _List(Struct):

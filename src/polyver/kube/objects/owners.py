@@ -1,6 +1,6 @@
-"""The controller of an object, by its owner references.
+"""The controller of an object: the owner whose owner reference has `controller: true`.
 
-An object has at most one: API servers refuse an object with two.
+An object has at most one controller: API servers refuse an object with two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["controller_of", "controller_reference", "controlling"]
 
 
 def controller_of(obj: ReadOnlyObject) -> str:
-    """Return the uid of the controller of an object; empty if it has none.
+    """Return the uid of the controller of an object; an empty string if there is no controller.
 
     >>> owner = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a", "uid": "u"}}
     >>> controller_of({"metadata": {"ownerReferences": [controlling(owner)]}})
@@ -24,13 +24,13 @@ def controller_of(obj: ReadOnlyObject) -> str:
 
 
 def controller_reference(obj: ReadOnlyObject) -> ReadOnlyObject | None:
-    """Return the owner reference to the controller of an object; None if it has none."""
+    """Return the owner reference to the controller of an object; None if there is none."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((each for each in owners if each.get("controller")), None)
 
 
 def controlling(owner: ReadOnlyObject) -> dict[str, Any]:
-    """Return the owner reference to an object for objects that it controls."""
+    """Build the owner reference for the objects that `owner` controls."""
     metadata: ReadOnlyObject = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],

@@ -1,4 +1,7 @@
-"""JSON patch and merge patch on plain data; the result is new, arguments are not changed."""
+"""JSON patches and merge patches: apply them to plain data, and build a JSON patch.
+
+No function changes its arguments.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ class InvalidPatch(PolyverError):
 
 
 class PatchFailed(PolyverError):
-    """A patch that does not apply to the object: a missing path, a failed test.
+    """A patch that cannot be applied to the object, because a path is missing or a test fails.
 
-    The message is kube-apiserver's.
+    The message is that of kube-apiserver.
     """
 
 
 def apply_merge_patch(value: Any, patch: Any) -> Any:
-    """Apply a merge patch (RFC 7386): mappings merge, null removes, anything else replaces.
+    """Apply a merge patch (RFC 7386): merge mappings, remove keys with null, replace other values.
 
-    As in kube-apiserver, mappings in a list also lose their nulls, but not in a list that replaces
-    a mapping.
+    As in kube-apiserver, nulls are also removed from mappings in a list of the patch, unless the
+    list replaces a mapping.
 
     >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
@@ -50,9 +53,9 @@ def apply_merge_patch(value: Any, patch: Any) -> Any:
 
 
 def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
-    """Apply a JSON patch (RFC 6902), with three deviations of kube-apiserver.
+    """Apply a JSON patch (RFC 6902), with three deviations from the RFC, as in kube-apiserver.
 
-    Replacing a missing key adds it, copying a missing key copies null, and the part of a path
+    `replace` adds a missing key, `copy` from a missing key copies null, and the part of a path
     before its first slash is ignored.
 
     >>> apply_json_patch({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}])
@@ -76,7 +79,10 @@ _TOO_DEEP = f"the result is nested deeper than {DEEPEST} levels"
 
 
 def _is_deep(value: Any) -> bool:
-    """Report whether a value nests deeper than a request body may, as copies can make it."""
+    """Report whether a patched value nests deeper than a request body may.
+
+    A patch can nest a value deeply by copying the value into itself.
+    """
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [inner for each in level for inner in _inside(each)]
@@ -95,7 +101,11 @@ _NOTHING = object()
 
 
 class _Operation:
-    """One operation of a JSON patch, applied to a list with the value, to replace the root too."""
+    """One operation of a JSON patch.
+
+    The functions take the patched value as the only item of a list (`root`), so that an operation
+    can replace the whole value.
+    """
 
     def __init__(self, operation: Any) -> None:
         if not isinstance(operation, dict):
@@ -103,7 +113,7 @@ class _Operation:
         self._operation = operation
 
     def apply(self, root: list[Any]) -> int:
-        """Change the value; return the number of bytes that were copied within it."""
+        """Apply the operation in place; return the number of bytes that it copies."""
         match self._operation.get("op"):
             case "add":
                 self._add(root, "path", self._value())
@@ -174,7 +184,7 @@ class _Operation:
             holder[self._index(holder, last, "path")] = self._value()
 
     def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
-        """Return the mapping or list that holds the end of a path, and the last step."""
+        """Return the mapping or list around the end of a path, and the last key or index."""
         path = self._operation.get(name)
         if not isinstance(path, str):
             raise PatchFailed(f"{name} is not a JSON pointer: {path}")
@@ -201,7 +211,7 @@ class _Operation:
     ) -> int:
         most = len(items) - 1 if most is None else most
         text = str(step)
-        # A longer number is too large in any case, and Python may refuse to parse it.
+        # Python may refuse to parse a very long number, which is too large for an index anyway.
         if (
             not text.isdecimal()
             or len(text) > 20
@@ -213,7 +223,7 @@ class _Operation:
         return int(text)
 
     def _missing(self, name: str) -> PatchFailed:
-        """Return the error for a path through a value that does not exist."""
+        """Build the error for a path on which a value is missing."""
         path, done = self._operation.get(name), self._operation.get("op")
         where = {"from": "from path", "path": "path"}[name]
         if name == "path" and done in ("move", "copy"):
@@ -224,7 +234,7 @@ class _Operation:
         return PatchFailed(text)
 
     def _undone(self, name: str, problem: str) -> PatchFailed:
-        """Return the error for a path whose last step does not fit the operation."""
+        """Build the error for a path whose last key or index does not fit the operation."""
         path, done = self._operation.get(name), self._operation.get("op")
         if done == "replace":
             text = f"replace operation does not apply: doc is missing key: {path}: missing value"
@@ -245,7 +255,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def json_patch(before: Any, after: Any) -> list[dict[str, Any]]:
-    """Return the operations that turn one value into another; none for equal parts.
+    """Build the JSON patch that turns `before` into `after`.
 
     >>> json_patch({"a": 1, "b": {"c": [1, 2]}}, {"b": {"c": [1, 3]}})
     [{'op': 'remove', 'path': '/a'}, {'op': 'replace', 'path': '/b/c/1', 'value': 3}]
@@ -272,7 +282,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]
 
 
 def _item_differences(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield the operations for the items between the equal beginning and end of two lists."""
+    """Yield the operations that turn one list into another, without equal items at both ends."""
     most = min(len(before), len(after))
     start = next((n for n in range(most) if not same(before[n], after[n])), most)
     end = next((n for n in range(most - start) if not same(before[-1 - n], after[-1 - n])), None)

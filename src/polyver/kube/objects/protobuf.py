@@ -1,7 +1,7 @@
-"""Decodes Kubernetes' protobuf to the plain data of the equivalent JSON.
+"""Decodes request bodies in protobuf to the plain data of the equivalent JSON.
 
-Go clients send built-in kinds in protobuf by default. Replies are always JSON, so nothing is
-encoded here.
+Go clients send built-in kinds in protobuf by default. All replies are JSON, so this module has no
+encoder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from polyver.kube.objects.type_shapes import Shape
 __all__ = ["PROTOBUF_PREFIX", "decode_protobuf"]
 
 PROTOBUF_PREFIX = b"k8s\x00"
-"""The prefix of bodies in protobuf."""
+"""The bytes with which each body in protobuf begins."""
 
 _DEEPEST = 100
 """The maximum nesting of messages: several times what real kinds need."""
@@ -31,7 +31,7 @@ _NO_TIME = -62135596800
 
 
 def _numbered(name: str, **fields: Shape) -> Shape:
-    """Return the shape of a message whose fields are numbered in the given order."""
+    """Build the shape of a message whose fields have the numbers 1, 2, 3 and so on."""
     return Shape("object", name=name, fields=fields, numbers=dict(enumerate(fields, start=1)))
 
 
@@ -48,11 +48,11 @@ _EXTRA_VALUE = _numbered("ExtraValue", items=_STRINGS)
 def decode_protobuf(
     body: bytes, shape_of: Callable[[str, str], Shape | None], *, expected: str = ""
 ) -> dict[str, Any]:
-    """Return the object in a body, by the shape for its apiVersion and kind.
+    """Decode the object in a body by the shape that `shape_of` returns for its apiVersion and kind.
 
-    The body may leave out either of the two, to mean that of the path: then `shape_of` is called
-    with "", and the object lacks it, too. `expected` is the kind of the path, which errors name as
-    kube-apiserver's do; without it, for options, errors have only the fact.
+    If the body lacks apiVersion or kind, that of the request path applies: `shape_of` then gets ""
+    in its place, and the decoded object lacks it, too. `expected` is the kind of the request
+    path, for error messages; if it is empty, error messages have only the fact.
 
     >>> config_map = Shape("object", fields={"data": Shape("object", values=Shape("string"))},
     ...                    numbers={2: "data"})
@@ -73,7 +73,7 @@ def decode_protobuf(
 
 
 def _opened(body: bytes, types: dict[str, Any]) -> bytes:
-    """Return the bytes of the object itself; add its apiVersion and kind to `types`."""
+    """Return the bytes of the object in a body; add its apiVersion and kind to `types`."""
     if not body:
         raise MalformedError("empty data")
     if not body.startswith(PROTOBUF_PREFIX):
@@ -126,7 +126,7 @@ def _message(data: bytes, shape: Shape, depth: int) -> dict[str, Any]:
         elif (part := shape.inlined.get(field.number)) is not None:
             found |= _message(field.bytes(part.name), part, depth + 1)
     for name in shape.omits & found.keys():
-        # Go also writes fields that are not pointers when they are not set.
+        # Go writes a field that is not a pointer even if it is not set.
         if not found[name]:
             del found[name]
     return found
@@ -143,13 +143,13 @@ def _put(found: dict[str, Any], name: str, field: WireField, shape: Shape, depth
 
 
 def _items(field: WireField, shape: Shape, name: str, depth: int) -> Iterator[Any]:
-    """Return the item of a field, or several: numbers may be packed into one field."""
+    """Return the list items of a field: one, or several numbers that are packed into the field."""
     parts = field.unpacked() if _is_varint(shape) else (field,)
     return (_value(part, shape, name, depth) for part in parts)
 
 
 def _entry(data: bytes, shape: Shape, name: str, depth: int) -> tuple[str, Any]:
-    """Return a key and its value: a mapping's entry is a message with two fields."""
+    """Decode an entry of a mapping, which is a message with two fields: the key and the value."""
     key, value = "", empty_field(holds_number=_is_varint(shape))
     for field in fields(data, ""):
         if field.number == 1:
@@ -179,7 +179,7 @@ def _value(field: WireField, shape: Shape, name: str, depth: int) -> Any:
             return _special(field.bytes(name), shape, depth + 1)
 
 
-# Types with their own JSON encoding
+# Types that encode themselves as JSON
 
 
 def _special(data: bytes, shape: Shape, depth: int) -> Any:
@@ -199,7 +199,7 @@ def _special(data: bytes, shape: Shape, depth: int) -> Any:
 
 
 def _composed(data: bytes, shape: Shape, depth: int) -> Any:
-    """Decode a protobuf message whose JSON form is one of two types, or a list of strings."""
+    """Decode a message whose JSON form is not an object: a schema or an alternative, or strings."""
     name, inner = shape.name, shape.values or Shape("object")
     match shape.format:
         case "strings":
@@ -240,7 +240,7 @@ def _int_or_string(data: bytes, depth: int) -> int | str:
 def _time(data: bytes, depth: int, *, exact: bool) -> str | None:
     parts = _message(data, _TIMESTAMP, depth)
     seconds, nanos = parts.get("seconds", 0), parts.get("nanos", 0) if exact else 0
-    # Go truncates towards zero, also before 1970.
+    # Like Go, truncate towards zero, even for a time before 1970.
     micros = int(nanos / 1000)
     if not data or (seconds, micros) == (_NO_TIME, 0):
         return None

@@ -1,6 +1,6 @@
-"""Protobuf's wire format: the fields of a message without their meaning.
+"""The wire format of protobuf: numbered fields of a message, without names and types.
 
-Nothing is read past the end, and errors have the messages of Go's generated code.
+No byte after the end of the message is read. Errors have the messages of Go's generated code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MalformedError(Exception):
 
 
 class WireField(NamedTuple):
-    """One field of a message: its number, its wire type and its payload, a number or bytes."""
+    """One field of a message: its number, its wire type, and its payload as a number or bytes."""
 
     number: int
     wire: int
@@ -51,14 +51,14 @@ class WireField(NamedTuple):
         return value
 
     def double(self, name: str) -> float:
-        """Return a double as JSON has it: an integer if it has no fraction."""
+        """Return a double as a JSON number: an integer if it has no fraction."""
         value = self.real(name)
         if not math.isfinite(value):
             raise MalformedError(f"{value} cannot be written as JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
 
     def unpacked(self) -> Iterator[WireField]:
-        """Yield the field itself, or the numbers that are packed in its bytes."""
+        """Yield the field itself, or one field for each number that is packed in its bytes."""
         if not isinstance(self.payload, bytes):
             yield self
             return
@@ -73,14 +73,15 @@ class WireField(NamedTuple):
 
 
 def empty_field(*, holds_number: bool) -> WireField:
-    """Return the field with the default value of a missing field."""
+    """Build a field with the default value, for a field that a message lacks."""
     return WireField(0, _VARINT, 0) if holds_number else WireField(0, _BYTES, b"")
 
 
 def fields(data: bytes, message: str) -> Iterator[WireField]:
-    """Yield the fields of a message; obsolete groups are skipped.
+    """Yield the fields of a message; groups, which are obsolete, are skipped.
 
-    Entries of mappings are messages without a name, in which field numbers are not checked.
+    `message` is the name for errors. It is empty for an entry of a mapping, whose field numbers are
+    not checked.
     """
     offset = 0
     while offset < len(data):
@@ -99,7 +100,7 @@ def fields(data: bytes, message: str) -> Iterator[WireField]:
 
 
 def signed(value: int, bits: int) -> int:
-    """Return the signed number of some bits; negative numbers are encoded as huge ones."""
+    """Convert an unsigned number of `bits` bits to the signed number that it encodes."""
     if value < 0x4000_0000:
         return value
     value &= (1 << bits) - 1
@@ -141,7 +142,7 @@ def _after_group(data: bytes, offset: int) -> int:
 
 
 def _varint(data: bytes, offset: int) -> tuple[int, int]:
-    if offset < len(data) and data[offset] < 0x80:  # most numbers are small
+    if offset < len(data) and data[offset] < 0x80:  # a fast path: most numbers are small
         return data[offset], offset + 1
     value = 0
     for shift in range(0, 64, 7):

@@ -1,4 +1,4 @@
-"""Validation of metadata for all kinds, with kube-apiserver's messages."""
+"""Validation of the metadata of an object of any kind, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ANNOTATIONS = 256 * 1024
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """Return the errors in a name that may be any path segment."""
+    """Return the errors in a name that may be any segment of a URL path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{each}'" for each in ("/", "%") if each in name]
@@ -39,7 +39,10 @@ def check_metadata(
     name_problems: Problems = dns_subdomain_problems,
     generating: bool = False,
 ) -> list[Cause]:
-    """Return all errors in the metadata of an object that is written."""
+    """Return all errors in the metadata of an object that is written.
+
+    `generating` is True for a create, where `generateName` is checked, too.
+    """
     causes = _check_name(metadata, name_problems, generating=generating)
     namespace = metadata.get("namespace") or ""
     if namespaced and not namespace:
@@ -143,7 +146,7 @@ def _check_owner(owner: Mapping[str, Any], field: str) -> list[Cause]:
 
 
 def _as_text(owner: Mapping[str, Any]) -> str:
-    """Return an owner reference as errors show it, with kube-apiserver's order of fields."""
+    """Write an owner reference as JSON for an error, with kube-apiserver's order of fields."""
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     given = {name: owner[name] for name in order if owner.get(name) is not None}
     return encode_json(given).decode()
@@ -172,7 +175,10 @@ _IMMUTABLE = (
 
 
 def check_metadata_update(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-    """Return all errors in a change of metadata; fields that the server sets are set before."""
+    """Return all errors in a change of metadata.
+
+    The caller has already set the fields that clients cannot change.
+    """
     causes: list[Cause] = []
     if old.get("deletionTimestamp"):
         before = old.get("finalizers") or []

@@ -69,7 +69,7 @@ def parse_label_selector(text: str) -> tuple[LabelRequirement, ...]:
 
 
 class _LabelParser:
-    """Parses from left to right with one token of lookahead."""
+    """Parses a label selector from left to right with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [token.strip() for token in _TOKEN.findall(text.strip())]
@@ -115,11 +115,10 @@ class _LabelParser:
         operator = self._take()
         if operator not in _OPERATORS:
             raise InvalidSelector(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
-        values = self._set() if operator in ("in", "notin") else [self._value()]
-        self._check(key, operator, values)
-        return LabelRequirement(key, operator, frozenset(values))
-
-    def _check(self, key: str, operator: str, values: list[str]) -> None:
+        if operator in ("in", "notin"):
+            values = self._set()
+        else:
+            values = ["" if self._next() in ("", ",") else self._identifier()]
         for number, value in enumerate(values):
             if operator in ("<", ">") and not _INTEGER.fullmatch(value):
                 expected = "for 'Gt', 'Lt' operators, the value must be an integer"
@@ -127,15 +126,13 @@ class _LabelParser:
             for problem in label_value_problems(value):
                 place = f"values[{number}][{key}]"
                 raise InvalidSelector(f'{place}: Invalid value: "{value}": {problem}')
+        return LabelRequirement(key, operator, frozenset(values))
 
     def _identifier(self) -> str:
         word = self._take()
         if word in _SYMBOLS:
             raise InvalidSelector(f"found '{word}', expected: identifier")
         return word
-
-    def _value(self) -> str:
-        return "" if self._next() in ("", ",") else self._identifier()
 
     def _set(self) -> list[str]:
         word = self._take()
@@ -168,7 +165,9 @@ _ESCAPED = re.compile(r"\\(.?)")
 
 
 def parse_field_selector(text: str) -> tuple[FieldRequirement, ...]:
-    r"""Parse `metadata.name=a,spec.color!=red`; a backslash escapes a comma or an equals sign.
+    r"""Parse a field selector such as `metadata.name=a,spec.color!=red`.
+
+    A backslash escapes a comma, an equals sign or a backslash.
 
     >>> parse_field_selector(r"metadata.name=a\,b,")[0].value
     'a,b'
@@ -182,7 +181,7 @@ def _parts(text: str) -> list[str]:
         found = _PART.match(rest)
         end = found.end() if found and found.end() else 0
         if end < len(rest) and rest[end] != ",":
-            end = len(rest)  # a single backslash at the end is an error in `_unescaped`
+            end = len(rest)  # the rest is a backslash, which `_unescaped` refuses
         parts.append(rest[:end])
         rest = rest[end + 1 :]
     return parts
@@ -207,7 +206,7 @@ def _unescaped(value: str) -> str:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Report whether a label selector matches labels; a selector that is None matches nothing.
+    """Report whether a LabelSelector object matches labels; None as selector matches no labels.
 
     >>> selects({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": "1"})
     True

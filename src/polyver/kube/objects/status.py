@@ -1,4 +1,8 @@
-"""Errors as API clients get them: a Status object with a code, reason, message and causes."""
+"""Errors for API clients: Status objects with a code, a reason, a message and causes.
+
+A cause is one error in a field of the object. The functions here build errors and causes with the
+messages of kube-apiserver.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +102,7 @@ class Cause:
 
 
 def invalid_field(field: str, value: object, problem: str) -> Cause:
-    """Return the cause for an invalid value.
+    """Build the cause for an invalid value.
 
     >>> invalid_field("spec.size", 7, "must be less than 5").message
     'Invalid value: 7: must be less than 5'
@@ -107,54 +111,54 @@ def invalid_field(field: str, value: object, problem: str) -> Cause:
 
 
 def type_invalid(field: str, value: object, problem: str) -> Cause:
-    """Return the cause for a value of the wrong type."""
+    """Build the cause for a value of the wrong type."""
     return Cause(field, f"Invalid value: {shown(value)}: {problem}", "FieldValueTypeInvalid")
 
 
 def required(field: str, problem: str = "") -> Cause:
-    """Return the cause for a missing value."""
+    """Build the cause for a missing value."""
     return Cause(
         field, "Required value" + (f": {problem}" if problem else ""), "FieldValueRequired"
     )
 
 
 def forbidden_field(field: str, problem: str) -> Cause:
-    """Return the cause for a value that is not allowed."""
+    """Build the cause for a value that is not allowed."""
     return Cause(field, f"Forbidden: {problem}", "FieldValueForbidden")
 
 
 def duplicate(field: str, value: object) -> Cause:
-    """Return the cause for a value that exists already."""
+    """Build the cause for a value that exists already."""
     return Cause(field, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
 
 
 def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
-    """Return the cause for a value that is not supported."""
+    """Build the cause for a value that is not supported."""
     values = ", ".join(shown(each) for each in known)
     supported = f": supported values: {values}" if values else ""
     return Cause(field, f"Unsupported value: {shown(value)}{supported}", "FieldValueNotSupported")
 
 
 def too_long(field: str, most: int) -> Cause:
-    """Return the cause for a string with too many bytes."""
+    """Build the cause for a string with too many bytes."""
     unit = "byte" if most == 1 else "bytes"
     return Cause(field, f"Too long: may not be more than {most} {unit}", "FieldValueTooLong")
 
 
 def too_many(field: str, found: int, most: int) -> Cause:
-    """Return the cause for a list with too many items."""
+    """Build the cause for a list with too many items."""
     items = "item" if most == 1 else "items"
     return Cause(field, f"Too many: {found}: must have at most {most} {items}", "FieldValueTooMany")
 
 
 def _about(kind: ResourceKind, name: str = "") -> dict[str, Any]:
-    """Return details of an object; their `kind` is the name of the resource."""
+    """Build the details of an error about an object; their `kind` is the plural resource name."""
     named = {"name": name} if name else {}
     return named | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
 
 
 def not_found(kind: ResourceKind, name: str) -> ApiError:
-    """Return the error for an object that does not exist.
+    """Build the error for an object that does not exist.
 
     >>> from polyver.kube.objects.kinds import ResourceKind
     >>> widgets = ResourceKind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
@@ -166,14 +170,14 @@ def not_found(kind: ResourceKind, name: str) -> ApiError:
 
 
 def already_exists(kind: ResourceKind, name: str, *, deleting: bool = False) -> ApiError:
-    """Return the error for an object that already exists."""
+    """Build the error for an object that already exists."""
     message = f"{kind.resource} {quoted(name)} already exists"
     message = f"object is being deleted: {message}" if deleting else message
     return ApiError(409, "AlreadyExists", message, details=_about(kind, name))
 
 
 def conflict(kind: ResourceKind, name: str, problem: str) -> ApiError:
-    """Return the error for an object that is not as the request expects."""
+    """Build the error for an object that is not in the state that the request expects."""
     message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))
 
@@ -186,7 +190,7 @@ MODIFIED = (
 def forbidden(
     kind: ResourceKind, name: str, problem: str, causes: Iterable[Cause] = ()
 ) -> ApiError:
-    """Return the error for a request that is not allowed."""
+    """Build the error for a request that is not allowed."""
     named = f" {quoted(name)}" if name else ""
     details = _about(kind, name)
     found = [cause.as_detail for cause in causes]
@@ -199,7 +203,7 @@ def forbidden(
 
 
 def invalid(kind: ResourceKind, name: str, causes: Sequence[Cause]) -> ApiError:
-    """Return the error for an invalid object, with all causes."""
+    """Build the error for an invalid object, with all causes."""
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: dict[str, Any] = {"name": name} if name else {}
@@ -210,27 +214,27 @@ def invalid(kind: ResourceKind, name: str, causes: Sequence[Cause]) -> ApiError:
 
 
 def bad_request(message: str) -> ApiError:
-    """Return the error for a malformed request."""
+    """Build the error for a malformed request."""
     return ApiError(400, "BadRequest", message)
 
 
 def not_allowed() -> ApiError:
-    """Return the error for a method that the path does not support."""
+    """Build the error for an HTTP method that the URL path does not support."""
     message = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", message, details={})
 
 
 def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiError:
-    """Return the error for a revision or token that is no longer available."""
+    """Build the error for a revision or token that is no longer available."""
     return ApiError(410, "Expired", message, metadata=metadata)
 
 
 def too_large(most: int) -> ApiError:
-    """Return the error for a body that is too large."""
+    """Build the error for a request body that is too large."""
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
 
 
 def internal(message: str) -> ApiError:
-    """Return the error for an unexpected failure, without a traceback."""
+    """Build the error for an unexpected failure; the message has no traceback."""
     details = {"causes": [{"message": message}]}
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", details=details)

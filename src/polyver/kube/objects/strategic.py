@@ -1,7 +1,8 @@
-"""Strategic merge patches: merge patches that merge lists of built-in kinds by key.
+"""Strategic merge patches: merge patches that merge lists of built-in kinds by a key of the items.
 
-The order of the result, the directives and the error messages are those of kube-apiserver, even
-where they are surprising, because `kubectl apply` and `kubectl edit` depend on them.
+The order of items in the result, the directives (fields such as `$patch`) and the error messages
+are those of kube-apiserver, even where they are surprising, because `kubectl apply` and
+`kubectl edit` depend on them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NOTHING = object()
 def apply_strategic_merge(
     value: Mapping[str, Any], patch: Mapping[str, Any], shape: Shape
 ) -> Object:
-    """Return the patched object; the arguments are not changed.
+    """Apply a strategic merge patch to an object; the arguments are not changed.
 
     >>> ports = Shape("array", items=Shape("object"), merges=True, merge_key="port")
     >>> service = Shape("object", fields={"ports": ports})
@@ -93,7 +94,7 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 
 def _take(merged: Object, key: str, change: Any) -> None:
-    """Set a value for which the object has nothing to merge."""
+    """Set a field to the value in the patch, which is not merged with the old value."""
     taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
@@ -102,7 +103,7 @@ def _take(merged: Object, key: str, change: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without mappings that are directives; `_NOTHING` for a directive itself."""
+    """Remove mappings with `$patch` from a value; return `_NOTHING` if it is such a mapping."""
     match value:
         case dict() if _DIRECTIVE in value:
             return _NOTHING
@@ -115,11 +116,11 @@ def _plain(value: Any) -> Any:
             return value
 
 
-# Directives beside fields
+# Directives that apply to fields beside them
 
 
 def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
-    """Apply $retainKeys: keep only the fields that it names; every changed one must be named."""
+    """Apply `$retainKeys`: keep only the fields that it lists; it must list all changed fields."""
     if _RETAIN not in changes:
         return merged, changes
     named = changes.pop(_RETAIN)
@@ -135,7 +136,7 @@ def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
 
 
 def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
-    """Merge the lists that have a $setElementOrder, and remove them from the changes."""
+    """Merge the lists that have a directive `$setElementOrder`; remove them from the changes."""
     for directive in [key for key in changes if key.startswith(_ORDER)]:
         order = _as_list(changes.pop(directive))
         key = _listed(directive, "invalid patch format of setElementOrder list")
@@ -152,7 +153,10 @@ def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
 def _ordered(
     before: list[Any] | None, change: list[Any] | None, order: list[Any], shape: Shape
 ) -> list[Any]:
-    """Return a list in the order of the patch; items that the patch lacks stay if possible."""
+    """Merge a list and sort it in the order of the patch.
+
+    Items that the patch does not order stay where they are as far as possible.
+    """
     server_order = before or []
     if before is None:
         merged = _plain(change)
@@ -168,7 +172,7 @@ def _ordered(
 
 
 def _check_order(change: list[Any], order: list[Any], key: str) -> None:
-    """Raise an error if the items of a patch are not in the order that the patch requests."""
+    """Raise an error if the items in a patch are not in the order of its `$setElementOrder`."""
     if not change or not order:
         return
     items = [item for item in change if not _is_deletion(_as_map(item))] if key else change
@@ -197,7 +201,7 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the order that kube-apiserver assumes for the old items."""
+    """Return the merged list, and the list that kube-apiserver takes for the old one afterwards."""
     if not original and not patch:
         return original, original
     if not _holds_maps(original, patch):
@@ -223,8 +227,8 @@ def _merge_items(
     kept, plain, replaces = _undirected(original, patch, key)
     start, plain = (plain, []) if replaces else (kept, plain)
     merged = _with_items(start, plain, shape)
-    # kube-apiserver merges in place, so the order that it takes for the old one has new items in
-    # the positions that deletions left free.
+    # kube-apiserver merges in the memory of the old list, so that it then takes the first items of
+    # the merged list for the old list.
     seen = (kept if replaces else merged)[: len(original)]
     named, others = _split(merged, plain, key)
     server_order = start if replaces else kept
@@ -234,7 +238,10 @@ def _merge_items(
 def _undirected(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any], bool]:
-    """Return the items to keep, the patch without directives, and True if it replaces all."""
+    """Return the items to keep, the items in the patch that are no directives, and a flag.
+
+    The flag is True if a directive replaces the whole list.
+    """
     plain: list[Any] = []
     gone: set[Identity | None] = set()
     replaces = False
@@ -271,7 +278,7 @@ def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 
 
 def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Return the items that are among the named ones, and the others."""
+    """Divide items into those that are also in the list `named`, and the other items."""
     if key:
         keys: set[Identity | None] = {_found_key(_as_map(each), key) for each in named}
         inside = [_key_of(item, key) in keys for item in items]
@@ -285,7 +292,7 @@ def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[A
 def _in_both_orders(
     named: list[Any], others: list[Any], order: list[Any], server_order: list[Any], key: str | None
 ) -> list[Any]:
-    """Return the items that the patch orders, interleaved with the others in the server's order."""
+    """Merge the items in the patch, in its order, with the other items, in the server's order."""
     if key is None:
         wanted, known = _ranks(map(identity, order)), _ranks(map(identity, server_order))
         named = in_order([(identity(item), item) for item in named], wanted)
@@ -333,7 +340,7 @@ def _found_key(item: Mapping[str, Any], key: str) -> Identity | None:
 
 
 def _holds_maps(*lists: list[Any]) -> bool:
-    """Report whether the items are mappings; raise an error if their types differ."""
+    """Report whether the items of the lists are mappings; raise an error if their types differ."""
     kinds = list(dict.fromkeys(go_type(item) for items in lists for item in items))
     if not kinds:
         raise _refused("no elements in any of the given slices")

@@ -1,4 +1,4 @@
-"""Tables with the columns of each kind, and objects reduced to their metadata."""
+"""Other forms of objects in replies: Tables for `kubectl get`, and PartialObjectMetadata."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def to_table(
     include: Include = "Metadata",
     columns: bool = True,
 ) -> dict[str, Any]:
-    """Return the Table of a list with this metadata or, without metadata, of one object.
+    """Build the Table of a list of objects or, without `list_metadata`, of one object.
 
-    In a watch each object has its own table, and only the first has columns.
+    In a watch each object has its own Table, and only the first Table has columns.
 
     >>> from datetime import UTC
     >>> made = {"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}}
@@ -92,7 +92,8 @@ def _row(
 def _included(obj: Object, api_version: str, include: Include) -> Object | None:
     if include == "Object":
         return obj
-    # A watch may request no objects, but must see where its initial events end.
+    # A watch may ask for Tables without objects, but needs the annotation that ends its initial
+    # events.
     annotations = obj.get("metadata", {}).get("annotations") or {}
     if include == "Metadata" or _INITIAL_EVENTS_END in annotations:
         return partial_metadata(obj, api_version)
@@ -107,7 +108,7 @@ def _mark_default(rows: list[dict[str, Any]], objects: Sequence[Object], printer
 
 
 def partial_metadata(obj: Object, api_version: str = META) -> Object:
-    """Return the metadata of an object as a PartialObjectMetadata."""
+    """Build the PartialObjectMetadata of an object."""
     metadata = obj.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
@@ -115,7 +116,7 @@ def partial_metadata(obj: Object, api_version: str = META) -> Object:
 def partial_metadata_list(
     objects: Iterable[Object], list_metadata: Mapping[str, Any], api_version: str = META
 ) -> Object:
-    """Return the metadata of all objects of a list."""
+    """Build the PartialObjectMetadataList of a list of objects."""
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": api_version,
@@ -125,9 +126,10 @@ def partial_metadata_list(
 
 
 def custom_printer(columns: Sequence[Mapping[str, Any]] | None) -> Printer:
-    """Return the printer of a custom resource: its additionalPrinterColumns, or else its age.
+    """Build the printer of a custom resource from its additionalPrinterColumns.
 
-    As in kube-apiserver, a column with an invalid path ends the columns.
+    Without additionalPrinterColumns, the columns are name and age. As in kube-apiserver, a column
+    with an invalid path and all columns after it are left out.
 
     >>> [each.name for each in custom_printer([{"name": "A", "jsonPath": ".spec["}]).columns]
     ['Name']
@@ -153,7 +155,7 @@ def _column(definition: Mapping[str, Any]) -> TableColumn:
 
 
 def _cell(type_: str, path: JsonPath) -> CellOf:
-    """Return a cell function for the first value at a path, if it is of the column's type."""
+    """Build a cell function for the first value at a path; a value of another type is left out."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         found = path.find(obj)
@@ -215,7 +217,7 @@ def _text(value: Any) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Return a number with the fewest digits that identify it, and an exponent if large or small.
+    """Write a number with the fewest digits that identify it, and an exponent if large or small.
 
     >>> _shortest(1234567.25), _shortest(0.5), _shortest(2.0)
     ('1.23456725e+06', '0.5', '2')
@@ -236,4 +238,4 @@ CUSTOM_SCALE = custom_printer(
         _AGE,
     ]
 )
-"""The printer of the scale of custom resources; built-in kinds use that of the kind Scale."""
+"""The printer of /scale of custom resources; built-in kinds use the printer of the kind Scale."""

@@ -1,7 +1,8 @@
-"""Shapes: one description of the values in an object, for built-in kinds and custom resources.
+"""Shapes: descriptions of the values in objects, the same for built-in kinds and custom resources.
 
-A shape mirrors a structural schema and adds what only built-in types have: protobuf field numbers,
-and the strategy by which a strategic merge patch merges lists.
+A shape has the keywords of a structural schema that matter here. For built-in types it also has
+protobuf field numbers, the fields that replies show or omit, and the rules by which a strategic
+merge patch merges lists.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ Type = Literal["object", "array", "string", "integer", "number", "boolean", "any
 
 @dataclass(slots=True, eq=False, repr=False)
 class Shape:
-    """The description of one value. Shapes of recursive types refer to themselves."""
+    """The description of one value. The shape of a recursive type contains itself."""
 
     type: Type = "any"
     format: str = ""
     """The format, as in OpenAPI: int32, int64, double, byte, date-time.
 
-    Types that JSON and protobuf encode differently have microtime, quantity, int-or-string, raw,
-    fields, json, strings, schema-or-bool, schema-or-array or schema-or-strings (`values` is the
-    schema).
+    Types that encode themselves have the format microtime, quantity, int-or-string, raw, fields,
+    json, strings, schema-or-bool, schema-or-array or schema-or-strings. For the last three,
+    `values` is the shape of the schema.
     """
     name: str = ""
-    """The type's name in errors, such as `v1.DeploymentSpec` or `int32`; empty if custom."""
+    """The name of a built-in type in errors, such as `v1.DeploymentSpec` or `int32`."""
     fields: Mapping[str, Shape] = field(default_factory=dict)
     """The declared fields of an object."""
     required: tuple[str, ...] = ()
     values: Shape | None = None
-    """The shape of all other keys of an object; without fields, the object is a map."""
+    """The shape of the values under other keys; if there are no `fields`, the object is a map."""
     closed: bool = False
-    """True if other keys are forbidden, not only undeclared."""
+    """True if the schema forbids other keys (`additionalProperties: false`)."""
     items: Shape | None = None
     """The shape of a list's items."""
 
     nullable: bool = False
     int_or_string: bool = False
     preserves: bool = False
-    """True if undeclared fields are preserved."""
+    """True if undeclared fields are kept, not pruned."""
     embedded: bool = False
     """True for a complete object, with apiVersion, kind and metadata."""
 
@@ -50,29 +51,31 @@ class Shape:
     keys: tuple[str, ...] = ()
     """The fields that identify the items of a list of type map."""
     atomic: bool = False
-    """True if server-side apply gives an object one owner as a whole."""
+    """True if an object is owned only as a whole in server-side apply, not by its fields."""
 
     key_defaults: Mapping[str, object] = field(default_factory=dict)
-    """Values of keys that are missing in items of a list of type map."""
+    """The default values of key fields that an item of a list of type map lacks."""
 
     numbers: Mapping[int, str] = field(default_factory=dict)
     """Built-in types: the fields by their protobuf numbers."""
     inlined: Mapping[int, Shape] = field(default_factory=dict)
     """Built-in types: inlined structs by their protobuf numbers.
 
-    Protobuf has a message for each; in JSON its fields are among those of this object.
+    In protobuf, an inlined struct is a message of its own. In JSON, its fields are fields of this
+    object.
     """
     absent: Mapping[str, object] = field(default_factory=dict)
-    """Built-in types: fields that replies always have, and their values if not set.
+    """Built-in types: the fields that replies always have, each with its value if it is not set.
 
-    All objects share these values: never change one.
+    All objects share these values, so never change a value.
     """
     omits: frozenset[str] = frozenset()
     """Built-in types: fields that replies leave out if they are empty, zero or false."""
     keeps_empty: bool = False
     """Built-in types: True if an empty list is kept in a field that is never left out.
 
-    It is False for types that Kubernetes stores as protobuf, where an empty list becomes null.
+    It is False for types that Kubernetes stores as protobuf, because protobuf has no empty list:
+    the list becomes null.
     """
     merge_key: str = ""
     """Lists of built-in types: the field that identifies items in a strategic merge patch."""

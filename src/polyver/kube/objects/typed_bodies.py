@@ -1,7 +1,7 @@
-"""Decodes request bodies, with kube-apiserver's error messages.
+"""Decodes request bodies in JSON and YAML, with kube-apiserver's error messages.
 
-Bodies of built-in kinds are read by their types, those of custom resources as they are; unknown and
-duplicate fields are reported.
+A body of a built-in kind is decoded by its type, and unknown and duplicate fields are reported. A
+body of a custom resource is decoded to plain data, and duplicate fields are reported.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _MOST_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object as replies show it, and the errors in its fields."""
+    """An object in the form of replies, and errors that do not prevent decoding it."""
 
     value: dict[str, Any]
     problems: tuple[str, ...] = ()
-    """Such as `unknown field "spec.zzz"` and `duplicate field "data.k"`, in their order."""
+    """Errors such as `unknown field "spec.zzz"` and `duplicate field "data.k"`, in order."""
 
 
 def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     """Decode a body, or data that was parsed before, as an object of a built-in kind.
 
-    Unknown, null and empty fields are dropped; fields that replies always have are added, as null
-    unless the type keeps an empty list. Defaults are not applied.
+    Unknown fields are dropped, and so are fields with null or an empty value that replies omit.
+    Fields that replies always have are added. Defaults are not added.
 
     >>> from polyver.kube.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))
@@ -68,7 +68,7 @@ def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
 
 
 def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decode a body as plain data and report duplicate fields; the last one counts.
+    """Decode a body as plain data, and return errors for duplicate fields; the last value counts.
 
     >>> decode_plain(b'{"spec": {"size": 5.0, "size": 6.0}}')
     ({'spec': {'size': 6}}, ('duplicate field "spec.size"',))
@@ -79,9 +79,9 @@ def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """Return the first document of a YAML text, and errors for duplicate keys; the last one counts.
+    """Decode the first document of a YAML body, and return errors for duplicate keys.
 
-    kube-apiserver sorts the keys, so they are sorted here.
+    The last value of a duplicate key counts. As in kube-apiserver, the keys are sorted.
     """
     doubled: list[tuple[str, int]] = []
     try:
@@ -100,7 +100,7 @@ _LONG = re.compile(rb"[0-9]{19}")
 
 
 def _numbers_held(value: Any) -> Any:
-    """Return plain data in which integers outside int64 are floats, as in kube-apiserver."""
+    """Convert integers outside int64 in plain data to floats, as kube-apiserver does."""
     match value:
         case dict():
             return {key: _numbers_held(each) for key, each in value.items()}
@@ -112,7 +112,7 @@ def _numbers_held(value: Any) -> Any:
 
 
 def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
-    """Return the message of kube-apiserver's library, which mostly counts lines from zero."""
+    """Build the message of kube-apiserver's YAML library, which mostly counts lines from zero."""
     if isinstance(error, UnicodeDecodeError):
         return "yaml: invalid leading UTF-8 octet"
     line = int(error.at.rpartition(":")[2] or 1) - 1
@@ -121,7 +121,7 @@ def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
 
 
 def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError:
-    """Return the error for a body that cannot be decoded."""
+    """Build the error for a request body that cannot be decoded."""
     if error.unrecognized:
         what = f"the object provided is unrecognized (must be of type {kind.kind})"
         problem = f"couldn't get version/kind; json parse error: {error}"
@@ -130,7 +130,7 @@ def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError
 
 
 def strictly_refused(kind: ResourceKind, problems: Iterable[str]) -> ApiError:
-    """Return the error for unknown and duplicate fields under strict field validation."""
+    """Build the error for unknown and duplicate fields under strict field validation."""
     return bad_request(f"{_unhandled(kind)}: strict decoding error: {', '.join(problems)}")
 
 
@@ -152,7 +152,7 @@ _IDENTITY = (
 
 
 def _check_identity(value: Any) -> None:
-    """Check apiVersion and kind, which kube-apiserver decodes first."""
+    """Raise `Undecodable` if apiVersion or kind is invalid; kube-apiserver decodes them first."""
     if value is None:
         return
     if not isinstance(value, dict | Pairs):

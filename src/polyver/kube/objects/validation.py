@@ -1,6 +1,6 @@
-"""Validates documents against the schema of their kind, with strict field validation.
+"""Validates YAML documents against the schema of their kind; unknown fields are errors.
 
-Errors have the position in the file, and suggest the right name of a misspelt field.
+An error has the position in the file. For an unknown field it suggests a field with a similar name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATUS = "status"
 
 
 def field_path(text: str) -> Path:
-    """Parse a field path of an API server's error.
+    """Parse a field path in an error of an API server.
 
     >>> field_path("spec.pipeline[0].functionRef")
     ('spec', 'pipeline', 0, 'functionRef')
@@ -31,7 +31,7 @@ def field_path(text: str) -> Path:
 
 
 def plain_cause(cause: Cause) -> str:
-    """Return the message of a cause without the field.
+    """Return the message of a cause without the path of the field.
 
     >>> plain_cause(Cause("spec.size", "Required value"))
     '"size" is missing'
@@ -42,10 +42,10 @@ def plain_cause(cause: Cause) -> str:
 
 
 def conformed(document: Document, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object of a document with defaults; raise `InvalidManifest` if it is invalid.
+    """Validate a document and return its object with defaults; raise `InvalidManifest` on errors.
 
-    An unknown field is an error, as with kubectl; in a status, which a server may have written, it
-    is dropped.
+    As with kubectl, an unknown field is an error. In the status, which may come from a server,
+    unknown fields are dropped and errors are ignored.
     """
     compiled = compile_schema(schema)
     value: dict[str, Any] = fresh(document.value)

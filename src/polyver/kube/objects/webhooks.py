@@ -1,4 +1,4 @@
-"""The address of a webhook, and the `clientConfig` by which API servers find it."""
+"""The address of a webhook, and its `clientConfig`, by which API servers find the webhook."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Webhook:
     url: str = ""
     ca_bundle: str = ""
     inject_ca_from: str = ""
-    """The certificate, NAMESPACE/NAME, from which cert-manager injects the CA."""
+    """The Certificate of cert-manager, as NAMESPACE/NAME, whose CA cert-manager injects."""
     reviews: tuple[str, ...] = ("v1",)
 
     def at(self, path: str) -> Webhook:
-        """Return the webhook with another path of the same server.
+        """Return the webhook at another path of the same server.
 
         >>> Webhook(url="https://hooks.example.com").at("/convert").url
         'https://hooks.example.com/convert'
@@ -36,7 +36,7 @@ class Webhook:
 
 
 def client_data(webhook: Webhook) -> dict[str, Any]:
-    """Return the `clientConfig` of a webhook."""
+    """Build the `clientConfig` of a webhook."""
     client: dict[str, Any] = {"url": webhook.url}
     if not webhook.url:
         service = {"namespace": webhook.namespace, "name": webhook.service}

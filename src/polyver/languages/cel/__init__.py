@@ -1,8 +1,8 @@
-"""CEL: validation rules of schemas, and match conditions of webhooks.
+"""CEL (Common Expression Language): validation rules of schemas, match conditions of webhooks.
 
-An expression is parsed, type-checked against a schema, bounded in cost and evaluated; errors have
-kube-apiserver's messages. Most servers have no rule in any schema, so the modules are imported on
-first use.
+An expression is parsed, its types are checked against a schema, its maximum cost is estimated, and
+then it is evaluated for objects. Errors have kube-apiserver's messages. The modules are imported
+when they are first used, because most servers have no CEL rule in any schema.
 """
 
 from typing import TYPE_CHECKING

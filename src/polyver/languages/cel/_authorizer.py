@@ -1,4 +1,4 @@
-"""The variable `authorizer`: checks of the permissions of a user.
+"""The CEL variable `authorizer`, with which an expression checks the permissions of a user.
 
 Match conditions of webhooks have this variable; rules of custom resources do not.
 """
@@ -28,7 +28,7 @@ RESOURCE = read_type(f"{_NAMES}ResourceCheck")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationQuery:
-    """An action to authorize: on a resource, or on a path that is not a resource."""
+    """An authorization request: a verb on a resource, or on a URL path that is not a resource."""
 
     verb: str = ""
     group: str = ""
@@ -38,7 +38,7 @@ class AuthorizationQuery:
     name: str = ""
     path: str = ""
     account: tuple[str, str] | None = None
-    """The namespace and name of a service account; None stands for the user of the request."""
+    """The namespace and name of a service account; None means the user who sent the request."""
 
 
 Answers = Callable[[AuthorizationQuery], bool]
@@ -46,7 +46,7 @@ Answers = Callable[[AuthorizationQuery], bool]
 
 @dataclass(frozen=True, slots=True)
 class _AuthorizationValue(Opaque):
-    """An authorization query that still lacks its verb."""
+    """A CEL value for an authorization query whose verb the expression has not given yet."""
 
     answers: Answers
     question: AuthorizationQuery = AuthorizationQuery()
@@ -76,7 +76,7 @@ class _PathCheck(_AuthorizationValue):
 
 
 class ResourceCheck(_AuthorizationValue):
-    """The permissions of one user on one resource."""
+    """A CEL value for the permissions of a user on a resource."""
 
     __slots__ = ()
     type_name = RESOURCE.name
@@ -105,7 +105,7 @@ AUTHORIZATION: dict[str, Callable[..., Any]] = {
         Authorizer, account=(namespace, name)
     ),
     "groupcheck_resource": lambda check, name: check.about(ResourceCheck, resource=name),
-    # Permissions here are never limited to some objects of a kind, so selectors change nothing.
+    # Permissions never depend on field or label selectors here, so selectors have no effect.
     "authorizer_fieldselector": lambda check, _: check,
     "authorizer_labelselector": lambda check, _: check,
     "resourcecheck_name": lambda check, name: check.about(ResourceCheck, name=name),

@@ -1,4 +1,4 @@
-"""Estimates with a minimum and a maximum, capped at the largest unsigned 64-bit integer."""
+"""Bounds of estimates: a minimum and a maximum, at most the largest unsigned 64-bit integer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Bounds:
 
 
 def cut(number: int) -> int:
-    """Return a number, capped at the largest unsigned 64-bit integer."""
+    """Limit a number to the largest unsigned 64-bit integer."""
     return min(number, ENDLESS)
 
 
@@ -41,7 +41,7 @@ def _scaled(number: int, factor: float) -> int:
 
 
 def fixed(number: int) -> Bounds:
-    """Return bounds whose minimum and maximum are equal."""
+    """Build bounds whose minimum and maximum are the same number."""
     return Bounds(number, number)
 
 
@@ -52,7 +52,7 @@ NOTHING: Final = Bounds(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The cost of a call, and the size of its result if known."""
+    """The estimated cost of a call, and the size of its result; None if the size is unknown."""
 
     cost: Bounds
     size: Bounds | None = None

@@ -1,4 +1,4 @@
-"""Estimated costs of calls, by function, from the sizes of their arguments."""
+"""Estimates of the costs of calls: for each CEL function, from the sizes of its arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Estimate = Callable[[CelCall, Sizes], Called]
 
 
 def call_estimate(node: CelCall, overload: str, sizes: Sizes) -> Called:
-    """Return the cost of a call without that of its arguments; a target is the first argument."""
+    """Estimate the cost of a call without the cost of its arguments.
+
+    If the call is a method call, its target is the first item of `sizes`.
+    """
     known = _BY_FUNCTION.get(node.function.removeprefix(".")) or _BY_OVERLOAD.get(overload)
     if known is not None:
         return known(node, sizes)

@@ -1,4 +1,4 @@
-"""Type checker of expressions; it finds most mistakes in rules before they run."""
+"""Type checker of CEL expressions, which finds most mistakes in a rule before the rule runs."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _LITERALS: dict[type, CelType] = {
 
 
 class ExpressionTooLarge(PolyverError):
-    """An expression that is too large after its macros are expanded."""
+    """The expression is too large after its macros are expanded."""
 
 
 class Checker:
-    """Assigns types to an expression and collects errors in `problems`."""
+    """Sets the types of the nodes of an expression, and collects errors in `problems`."""
 
     def __init__(
         self, variables: Known[str, CelType], structs: Known[str, Known[str, CelType]]
@@ -75,7 +75,7 @@ class Checker:
         self._steps = 0
 
     def run(self, tree: CelNode) -> CelType:
-        """Return the type of an expression; unresolved type parameters become dynamic."""
+        """Check an expression and return its type; unresolved type parameters become `dyn`."""
         self._check(tree)
         self._settle(tree)
         return tree.type or types.ERROR
@@ -300,7 +300,7 @@ class Checker:
         return types.DYN
 
     def _struct(self, node: CelStruct) -> CelType:
-        """Report an error: Kubernetes has no types that an expression could construct by name."""
+        """Report an error: in Kubernetes, no expression can construct an object of a named type."""
         self._undeclared(node, node.name)
         return types.ERROR
 
@@ -347,7 +347,7 @@ def _signature(args: Sequence[CelType], target: CelNode | None) -> str:
 
 
 def dotted_name(node: CelNode) -> str | None:
-    """Return the dotted name of a node that consists of names only, else None."""
+    """Return a name such as `a.b.c` if the node consists only of names, else None."""
     parts: list[str] = []
     while isinstance(node, CelSelect) and not node.test:
         parts.append(node.field)

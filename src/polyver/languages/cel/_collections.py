@@ -1,4 +1,4 @@
-"""Functions for lists, sets and optional values."""
+"""CEL functions for lists, sets and optional values."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _unwrap(found: List) -> List:
 
 
 def value_of(found: Optional) -> Any:
-    """Return the value of an optional; raise `CelEvaluationError` if it has none."""
+    """Return the value inside an optional value; raise `CelEvaluationError` if there is none."""
     if not found.present:
         raise CelEvaluationError("optional.none() dereference")
     return found.value

@@ -1,6 +1,7 @@
-"""Match conditions of webhooks: expressions that decide if a webhook is called for a request.
+"""Match conditions of webhooks: CEL expressions that decide if a webhook is called for a request.
 
-They see the object, the old object, the request and the permissions of the user.
+A match condition has variables for the object, the old object, the request and the permissions of
+the user.
 """
 
 from __future__ import annotations
@@ -70,20 +71,20 @@ _VARIABLES: Mapping[str, CelType] = {
 
 
 class ConditionFailed(PolyverError):
-    """A condition that could not be evaluated for a request."""
+    """A match condition could not be evaluated for a request."""
 
 
 class ConditionVariables:
-    """The variables that conditions see for one request."""
+    """The variables of match conditions for one request."""
 
     def __init__(
         self, request: Mapping[str, Any], answers: Answers, query: AuthorizationQuery
     ) -> None:
-        """Read an AdmissionRequest; `query` is a query for its resource that lacks the verb."""
+        """Read an AdmissionRequest; `query` is for its resource, without a verb."""
         self.values = {
             "object": _untyped(request.get("object")),
             "oldObject": _untyped(request.get("oldObject")),
-            "namespaceObject": None,  # a known name, but always null for webhooks
+            "namespaceObject": None,  # always null for webhooks
             "request": _untyped(
                 {key: each for key, each in request.items() if key not in ("object", "oldObject")}
             ),
@@ -93,7 +94,7 @@ class ConditionVariables:
 
 
 def _untyped(data: Any) -> Any:
-    """Return plain data as an expression sees it without a schema."""
+    """Convert plain data without a schema to a CEL value."""
     match data:
         case dict():
             return Dictionary((key, _untyped(each)) for key, each in data.items())

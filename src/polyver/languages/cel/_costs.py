@@ -1,4 +1,4 @@
-"""Costs of calls at run time, mostly by the length of the strings that they scan."""
+"""The costs of calls at run time, most of which depend on the lengths of the arguments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Cost = Callable[[Sequence[Any]], int]
 
 
 def cost_of(function: str, overload: str) -> Cost:
-    """Return a function that computes the cost of a call, roughly as cel-go does.
+    """Build a function that computes the cost of a call from its arguments, roughly as cel-go does.
 
     >>> cost_of("startsWith", "starts_with_string")(["abc", "a" * 30])
     3
@@ -65,7 +65,7 @@ def _plain(_: Sequence[Any]) -> int:
     return 1
 
 
-# Costs that cel-go does not count, because it is quick there: operations on whole large values.
+# Costs that cel-go does not count, because Go is fast at operations on whole large values.
 
 
 def _compared_whole(values: Sequence[Any]) -> int:
@@ -104,7 +104,7 @@ _EXCESS: dict[str, Cost] = {
 
 
 def _joined(values: Sequence[Any]) -> int:
-    """Return the length of a list that is joined to one string."""
+    """Return the length of the string into which a list is joined."""
     if not isinstance(values[0], List):
         return 1
     between = _size(values[1]) if len(values) > 1 else 0

@@ -1,4 +1,4 @@
-"""Objects as a rule sees them: only the fields that a schema describes."""
+"""Conversion of plain data to CEL values, which have only the fields that a schema describes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _META = {
 
 
 class CelSchema:
-    """A schema, as far as rules need it to read the values that it describes."""
+    """The parts of a JSON schema that are needed to convert data to CEL values."""
 
     def __init__(self, schema: Mapping[str, Any], *, root: bool = False) -> None:
         self._schema = schema
@@ -68,12 +68,12 @@ class CelSchema:
         return CelSchema(items) if isinstance(items, Mapping) else None
 
     def inside(self, key: str) -> CelSchema | None:
-        """Return the schema of a key."""
+        """Return the schema of the value under a key; None if the schema describes none."""
         return self.fields.get(key) if self.fields is not None else self.values
 
 
 def to_value(data: Any, schema: CelSchema) -> Any:
-    """Return the value that a rule sees for data with a schema."""
+    """Convert data to the CEL value that its schema describes."""
     if data is None:
         if schema.nullable:
             return None
@@ -180,7 +180,7 @@ def _go_type(data: Any) -> str:
 
 
 class Unknown:
-    """Data without a schema; it can only be compared as a whole."""
+    """A CEL value for data without a schema, which can only be compared as a whole."""
 
     __slots__ = ("data",)
 
@@ -237,7 +237,7 @@ def _hashable(value: Any) -> Any:
 
 
 class SetItems(Items):
-    """A list of type `set`: its order does not matter."""
+    """A CEL list of the list type `set`; the order of its items does not matter."""
 
     __slots__ = ()
 
@@ -257,7 +257,7 @@ class SetItems(Items):
 
 
 class MapItems(Items):
-    """A list of type `map`: fields of its items are their keys, and the order does not matter."""
+    """A CEL list of the list type `map`: items have key fields, and their order does not matter."""
 
     __slots__ = ()
 
@@ -338,6 +338,6 @@ class _ObjectMap(Map):
             if not isinstance(other, _ObjectMap):
                 raise no_overload()
             return name not in other._data or same(self._data[name], other._data[name])
-        # This looks up the names in the data without escaping them, as kube-apiserver does.
+        # As in kube-apiserver, names from the data are looked up without being escaped.
         (one, there), (two, also) = self.find(name), other.find(name)
         return there is also and (not there or equal(one, two))

@@ -1,7 +1,8 @@
-"""Functions that rules may call, with their types, as Kubernetes 1.37 has them for new rules.
+"""The CEL functions that expressions may call, with their types, as in Kubernetes 1.37.
 
-One line each: the name, the overload, a dot if it is a method, the types of the arguments and of
-the result. A line with `{t}` stands for several: one for each type after the bar.
+Each line has the name of the function, the name of the overload, a dot if the overload is a method,
+the types of the arguments, and the type of the result. A line with `{t}` stands for several lines:
+one for each type after the bar.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Overload:
     args: tuple[CelType, ...]
     result: CelType
     params: tuple[CelType, ...]
-    """The type parameters in its types."""
+    """The type parameters that occur in the types of the overload."""
 
 
 _OPERATORS = """
@@ -262,7 +263,7 @@ dns1035LabelPrefix dns1123Label dns1123LabelPrefix dns1123Subdomain dns1123Subdo
 labelValue qualifiedName uri uuid
 validate format-validate .(kubernetes.NamedFormat, string) optional_type(list(string))
 """
-# These need an authorizer, which match conditions have and rules of custom resources do not.
+# These functions need the variable `authorizer`, which only match conditions have.
 _AUTHORIZATION = """
 allowed decision_allowed .(kubernetes.authorization.Decision) bool
 check pathcheck_check .(kubernetes.authorization.PathCheck, string) \
@@ -319,7 +320,7 @@ def _lines() -> Iterator[str]:
 
 
 def _filled(text: str, name: str) -> str:
-    """Return a line for one type; the overloads of `sort` and `sortBy` use longer type names."""
+    """Fill one type into a line; overloads of `sort` and `sortBy` use longer type names."""
     if text.startswith(("sort ", "@sortBy")):
         text = text.replace("list_{t}", f"list_{_LONG.get(name, name)}", 1)
     return text.replace("{t}", name)

@@ -1,6 +1,6 @@
-"""Estimates the maximum cost of an expression before it runs, from the maximum sizes of values.
+"""Estimates the cost of an expression before it runs, from the maximum sizes of values.
 
-A rule that could cost too much is refused when its CustomResourceDefinition is written.
+If a rule could cost too much, a write of its CustomResourceDefinition is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """The sizes of keys and values in a list or map that the expression made."""
+    """The sizes of the keys and values in a list or map that the expression itself builds."""
 
     kind: str
     key: Bounds
@@ -51,7 +51,7 @@ class _Local:
 
 
 def estimate(tree: CelNode, root: DeclaredType) -> Bounds:
-    """Return the estimated cost of an expression for a value of a declared type."""
+    """Estimate the cost of an expression for a value of a declared type."""
     return _Estimator(root).cost(tree)
 
 
@@ -107,7 +107,7 @@ class _Estimator:
         return local.size if local else None
 
     def _node_size(self, node: CelNode) -> Bounds:
-        """Return the size of an argument; UNKNOWN if it has no path, as a loop's accumulator."""
+        """Return the size of an argument; UNKNOWN if nothing declares it, as for an accumulator."""
         found = self._size(node)
         return UNKNOWN if found is None else found
 
@@ -121,7 +121,7 @@ class _Estimator:
             if name in ("@items", "@values"):
                 declared_type = declared_type.inside
             elif name == "@keys":
-                # Keys have no declared maximum length, and count as empty.
+                # No schema declares a maximum length of keys, so keys count as empty.
                 return NOTHING if declared_type.type.kind == "map" else None
             else:
                 declared_type = declared_type.fields.get(name)
@@ -248,7 +248,7 @@ class _Estimator:
         return cost.plus(called)
 
     def _indexed(self, node: CelCall, overload: str, size: Bounds | None) -> Bounds | None:
-        """Return the size of an item that is selected by index or key, and record its path."""
+        """Return the size of an item that an index or key selects, and record the item's path."""
         names = {"index_list": "@items", "index_map": "@values"}
         if overload not in names:
             return size
@@ -288,7 +288,7 @@ class _Estimator:
         return Called(ONE if overload == "add_list" else size.by(_TEXT), size)
 
     def _of_items(self, node: CelCall) -> Called | None:
-        """Return the estimate of a function whose cost depends on list items, else None."""
+        """Estimate a call of a function whose cost depends on list items; else return None."""
         if node.target is None or node.function not in (*_WALKED, "join"):
             return None
         count, each = self._node_size(node.target), self._item_size(node.target)

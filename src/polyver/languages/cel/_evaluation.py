@@ -1,4 +1,4 @@
-"""State and cost of a running program, and access to fields and items."""
+"""The state of a running CEL program with its cost so far, and access to fields and items."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ExecutionFrame:
         self._most = MOST_PER_CALL if left is None else min(left, MOST_PER_CALL)
 
     def charge(self, cost: int) -> None:
-        """Add to the cost; raise `TooCostly` or `OverAllowance` if it exceeds the limit."""
+        """Add to the cost; raise `TooCostly` or `OverAllowance` if the cost exceeds the limit."""
         self.cost += cost
         if self.cost > self._most:
             raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
@@ -64,7 +64,7 @@ class CelConstant:
 
 
 def shown(value: Any) -> str:
-    """Return a value as it appears in an error message."""
+    """Write a value in the form of error messages."""
     try:
         return to_text(value)
     except CelEvaluationError:
@@ -72,7 +72,7 @@ def shown(value: Any) -> str:
 
 
 def _found(operand: Any, key: Any) -> tuple[Any, bool]:
-    """Return the value at a key or index, and whether it exists."""
+    """Return the value at a key or index, and True if there is one."""
     if isinstance(operand, Map):
         return operand.find(key)
     if isinstance(operand, List):
@@ -83,7 +83,10 @@ def _found(operand: Any, key: Any) -> tuple[Any, bool]:
 
 
 def selected(operand: Any, key: Any) -> Any:
-    """Return the value at a key or index, which must exist; of an optional, return an optional."""
+    """Return the value at a key or index; raise `CelEvaluationError` if there is none.
+
+    If the operand is an optional value, return an optional value.
+    """
     if isinstance(operand, Optional):
         if not operand.present:
             return NONE
@@ -104,7 +107,7 @@ def is_present(operand: Any, name: str) -> bool:
 
 
 def optionally(operand: Any, key: Any) -> Optional:
-    """Return the value at a key or index as an optional."""
+    """Return the value at a key or index as an optional value, which is empty if there is none."""
     if isinstance(operand, Optional):
         operand = operand.value
     found, there = _found(operand, key)

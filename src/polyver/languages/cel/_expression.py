@@ -1,4 +1,4 @@
-"""Expressions that are compiled against a schema."""
+"""Compilation of CEL expressions against a schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES = ("self", "oldSelf")
 
 
 class Uncompilable(PolyverError):
-    """An expression with errors, which the message lists."""
+    """An expression has errors; the message lists all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Expression:
     type: CelType
     program: CelProgram
     uses_old: bool
-    """True if it reads the value before an update."""
+    """True if the expression reads `oldSelf`, the value before an update."""
     most: int
-    """The estimated maximum cost."""
+    """The estimated maximum cost of one evaluation."""
     least: int = 0
 
 
 class CelEnvironment:
-    """The variables that expressions see, with the types of a schema."""
+    """The variables that an expression may use, with their types from a schema."""
 
     def __init__(self, declared_type: DeclaredType) -> None:
         self._declared_type = declared_type

@@ -1,4 +1,4 @@
-"""The function `format`: format strings such as `%.2f`, filled with values."""
+"""The CEL function `format`, which fills a format string such as `%.2f` with values."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MOST_DIGITS = 1000
 
 
 class Malformed(CelEvaluationError):
-    """A format string that is invalid for any values."""
+    """The format string itself is invalid, whatever the values are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A verb of a format string: its letter and its precision."""
+    """A clause of a format string, such as `%.2f`: its letter and its precision."""
 
     letter: str
     digits: int = 6
 
 
 def clauses(text: str) -> Iterator[str | Clause]:
-    """Yield the parts of a format string: literal strings and clauses."""
+    """Divide a format string into literal strings and clauses."""
     at = 0
     while at < len(text):
         sign = text.find("%", at)
@@ -70,7 +70,7 @@ def _clause(text: str, at: int) -> tuple[Clause, int]:
 
 
 def formatted(text: str, values: List) -> str:
-    """Return a format string with its clauses replaced by values."""
+    """Replace the clauses of a format string by values."""
     parts: list[str] = []
     used = 0
     for part in clauses(text):
@@ -133,7 +133,7 @@ def _number(value: float, clause: Clause) -> str:
         return "∞" if value > 0 else "-∞"
     if clause.letter == "f":
         return f"{value:,.{clause.digits}f}"
-    # kube-apiserver ignores the precision here, too.
+    # kube-apiserver also ignores the precision here.
     mantissa, _, exponent = f"{value:.6e}".partition("e")
     power = f"{abs(int(exponent)):02d}".translate(_RAISED)
     return f"{mantissa}×10{'⁻' if int(exponent) < 0 else ''}{power}"
@@ -187,7 +187,7 @@ _INNER: dict[str, Callable[[Any], str]] = {
 
 
 def _inner(value: Any) -> str:
-    """Return a value inside a list or map as `format` writes it."""
+    """Write a value inside a list or map in the form of the function `format`."""
     kind = type_name(value)
     if isinstance(value, float) and not isinstance(value, Uint):
         if math.isnan(value) or math.isinf(value):

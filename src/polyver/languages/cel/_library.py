@@ -1,4 +1,4 @@
-"""All functions that can be called while a rule runs, and the choice of an overload."""
+"""All CEL functions that a running program can call, and the choice between overloads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PROTO = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.
 
 
 def _takes(wanted: CelType, value: Any) -> bool:
-    """Report whether a value is of a type; of a list only the first item is checked."""
+    """Report whether a value has a type; in a list, only the type of the first item is checked."""
     if wanted.kind in _OPEN:
         return True
     match wanted.kind:
@@ -78,7 +78,7 @@ def _no_overload_for(function: str, values: Sequence[Any]) -> CelEvaluationError
 
 
 def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-    """Return a function that calls the first overload whose types match the values.
+    """Build a function that calls the first overload whose types match the arguments.
 
     >>> dispatch("size", ["size_string"])(["abc"])
     3

@@ -1,4 +1,4 @@
-"""Literals in an expression: numbers, strings and bytes."""
+"""Values of literals in an expression: numbers, strings and bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESCAPE = re.compile(r"\\(?:([xX][0-9a-fA-F]{2}|u.{4}|U.{8})|([0-3][0-7]{2})|(.)
 
 
 class InvalidLiteral(PolyverError):
-    """A literal that is out of range or has an invalid escape."""
+    """The literal is out of range or has an invalid escape."""
 
 
 def read_literal(token: CelToken, *, negative: bool = False) -> Any:
@@ -51,7 +51,7 @@ def _uint(text: str) -> Uint:
 
 
 def _digits(text: str) -> int:
-    """Return an integer; one with very many digits becomes a number that is out of range."""
+    """Convert digits to an integer; very many digits become an integer that is out of range."""
     if len(text.lstrip("0x")) > 30:
         return 2**100
     return int(text, 16 if text.startswith("0x") else 10)

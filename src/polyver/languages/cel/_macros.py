@@ -1,4 +1,4 @@
-"""Macros: calls that the parser replaces by a loop, a conditional or a test."""
+"""Macros such as `all` and `has`: calls that the parser replaces by another expression."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class InvalidMacro(PolyverError):
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
-    """Return the expansion of a call if it calls a macro, else None."""
+    """Expand a call if it calls a macro; else return None."""
     known = _MACROS.get((function, len(args), target is not None))
     return known(_Maker(at), target, args) if known is not None else None
 
 
 class _Maker:
-    """Makes nodes with the position of the macro call."""
+    """Builds nodes that have the position of the macro call."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -181,7 +181,7 @@ def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -
 
 
 def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode:
-    """Return an expression with a name bound to a value, by a loop that never runs."""
+    """Bind a name to a value in an expression; as in cel-go, this is a loop that never runs."""
     never = maker.literal(False)
     kept = CelIdentifier(name, at=maker.at)
     return maker.fold(

@@ -1,4 +1,4 @@
-"""Timestamps and durations in nanoseconds: parsing and formatting."""
+"""Parsing and formatting of timestamps and durations, which are counted in nanoseconds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def parse_duration(text: str) -> CelDuration | None:
 
 
 def read_duration(text: str) -> CelDuration:
-    """Read a duration in an object, which may also have long unit names, days and weeks."""
+    """Read a duration in an object; long names of units, days and weeks are also allowed."""
     found = parse_duration(text)
     if found is not None:
         return found
@@ -90,7 +90,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
 
 
 def _seconds(year: int, month: int, day: int) -> int:
-    """Return the seconds since 1970; `datetime` has no year 0, which is a leap year."""
+    """Return the seconds since 1970; this also works for year 0, which `datetime` lacks."""
     if year == 0:
         return _seconds(2000, month, day) - 5 * 146097 * 86400
     return (datetime(year, month, day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days * 86400
@@ -128,7 +128,7 @@ def _fraction(nanos: int) -> str:
 
 
 def timestamp_text(moment: Timestamp) -> str:
-    """Return a timestamp in RFC 3339 syntax.
+    """Write a timestamp in RFC 3339 syntax.
 
     >>> timestamp_text(Timestamp(1_500_000_000, 3600))
     '1970-01-01T01:00:01.5+01:00'
@@ -142,7 +142,7 @@ def timestamp_text(moment: Timestamp) -> str:
 
 
 def duration_text(length: CelDuration) -> str:
-    """Return a duration in seconds.
+    """Write a duration in seconds.
 
     >>> duration_text(CelDuration(-1_500_000_000))
     '-1.5s'

@@ -1,4 +1,4 @@
-"""Named string formats that rules can validate against."""
+"""Named string formats, such as `dns1123Label`, against which CEL rules can validate strings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Problems = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat(Opaque):
-    """A format: the function that finds errors in a string, and its cost."""
+    """A named format: the function that finds errors in a string, and the cost of a call."""
 
     name: str
     problems: Problems
     length: int
-    """The length of its pattern, which determines the cost."""
+    """The length of the format's pattern in kube-apiserver, which determines the cost."""
     type_name = "kubernetes.NamedFormat"
 
     def equals(self, other: Opaque) -> bool:
@@ -41,7 +41,7 @@ class NamedFormat(Opaque):
 
 
 def _prefix(problems: Problems) -> Problems:
-    """Allow a trailing dash, since a prefix of a name may end in one."""
+    """Build a check that allows a dash at the end, because a prefix of a name may have one."""
 
     def check(text: str) -> list[str]:
         ended = len(text) > 1 and text.endswith("-")

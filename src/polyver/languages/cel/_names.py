@@ -1,4 +1,4 @@
-"""Field names in expressions: a name that is not an identifier is escaped."""
+"""Escaping of field names in CEL: a name that is not an identifier is written as one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {escaped[2:-2]: sign for sign, escaped in _SIGNS.items()}
 
 
 def escape(name: str) -> str | None:
-    """Return a field name as an identifier, or None if it cannot be escaped.
+    """Convert a field name to an identifier; return None if the name cannot be escaped.
 
     >>> escape("a-b"), escape("in"), escape("a__b"), escape("ä"), escape("1a")
     ('a__dash__b', '__in__', 'a__underscores__b', None, None)
@@ -28,7 +28,7 @@ def escape(name: str) -> str | None:
 
 
 def unescape(name: str) -> str | None:
-    """Return the field name that an identifier stands for, or None if the escape is invalid.
+    """Convert an identifier to the field name; return None if an escape in it is invalid.
 
     >>> unescape("a__dash__b"), unescape("__in__"), unescape("a"), unescape("__x__")
     ('a-b', 'in', 'a', None)

@@ -1,4 +1,4 @@
-"""IP addresses and CIDRs, parsed as strictly as Go's netip does."""
+"""CEL values for IP addresses and CIDRs, parsed as strictly as by Go's package `netip`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IP(Opaque):
 
     @classmethod
     def parse(cls, text: str) -> IP:
-        """Parse an address; one with a zone or an IPv4-mapped IPv6 address is an error."""
+        """Parse an address; an address with a zone and an IPv4-mapped IPv6 address are errors."""
         try:
             found = read_address(text)
         except CelEvaluationError as problem:
@@ -49,7 +49,7 @@ class IP(Opaque):
 
 @dataclass(frozen=True, slots=True)
 class CIDR(Opaque):
-    """An address with the length of its network's prefix."""
+    """An IP address and the length of the prefix of its network."""
 
     address: _Address
     bits: int
@@ -79,7 +79,7 @@ class CIDR(Opaque):
         return CIDR(network.network_address, self.bits)
 
     def contains(self, address: _Address, bits: int | None = None) -> bool:
-        """Report whether an address, or a network with a prefix length, is in this network."""
+        """Report whether this network contains an address, or a network with a prefix length."""
         if address.version != self.address.version:
             return False
         if bits is not None and bits < self.bits:
@@ -139,7 +139,7 @@ def _read_v6(text: str, wrong: Callable[[str], CelEvaluationError]) -> _Address:
 
 
 def _problem_of_v6(text: str) -> str:
-    """Return the first error in an IPv6 address."""
+    """Return the first error in an IPv6 address, or an empty string."""
     gap = text.startswith("::")
     rest, groups = text[2:] if gap else text, 0
     while groups < 8 and rest:

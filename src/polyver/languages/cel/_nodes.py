@@ -1,4 +1,4 @@
-"""Nodes of a parsed expression, which the checker types and the compiler reads."""
+"""Nodes of a parsed CEL expression; the checker sets their types, and the compiler reads them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CelNode:
-    """A node; `at` is the character position that errors report."""
+    """A node of an expression; `at` is the character position for error messages."""
 
     at: int
     type: CelType | None = None
@@ -48,7 +48,7 @@ class CelIdentifier(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelSelect(CelNode):
-    """A field selection; with `test` it only checks that the field exists."""
+    """A field selection; with `test`, it only reports whether the field exists."""
 
     operand: CelNode
     field: str
@@ -68,7 +68,7 @@ class CelCall(CelNode):
 
 @dataclass(slots=True, eq=False)
 class ListNode(CelNode):
-    """A list literal; optional items are left out if they have no value."""
+    """A list literal; an optional item that has no value is left out."""
 
     items: list[CelNode]
     optional: frozenset[int] = frozenset()
@@ -93,7 +93,7 @@ class MapNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelStruct(CelNode):
-    """An object of a named type; Kubernetes has none, but the syntax allows it."""
+    """An object of a named type, which the syntax allows, although Kubernetes has no such types."""
 
     name: str
     entries: list[CelEntry]

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and membership operators, with the overflows of 64 bits."""
+"""Arithmetic, comparison and membership operators; overflows of 64 bits are errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST, _MOST = FIRST_SECOND * _SECOND, (LAST_SECOND + 1) * _SECOND
 
 
 def fits(number: int) -> int:
-    """Return a number; raise `CelEvaluationError` if it exceeds a signed 64-bit integer."""
+    """Return an integer; raise `CelEvaluationError` unless it is a signed 64-bit integer."""
     if not -(2**63) <= number < 2**63:
         raise CelEvaluationError("integer overflow")
     return number
@@ -53,7 +53,7 @@ def _moment(nanos: int, offset: int) -> Timestamp:
 
 
 def _lacks(function: str, value: Any) -> CelEvaluationError:
-    """Return the error for an unsupported operand; for some types it does not name the operator."""
+    """Build the error for an unsupported operand; for some types it does not name the operator."""
     if isinstance(value, str | CelDuration | Timestamp):
         return no_overload()
     return CelEvaluationError(f"no such overload: {function}")
@@ -190,7 +190,7 @@ def _in(value: Any, inside: Any) -> bool:
 
 
 def index_of(value: Any) -> int:
-    """Return the list index that a value stands for."""
+    """Convert a value to a list index."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CelEvaluationError(f"unsupported index type '{type_name(value)}' in list")
     if isinstance(value, float) and not value.is_integer():
@@ -229,7 +229,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Report whether two values are equal; values that cannot be compared are not."""
+    """Report whether two values are equal; values that cannot be compared are not equal."""
     try:
         return equal(one, other)
     except CelEvaluationError:

@@ -1,7 +1,7 @@
 """Parser of the CEL grammar.
 
-Syntax errors have the messages of cel-go's parser, which continues after an error where it can: it
-drops an extra token, assumes a missing one, or skips to a token that may follow.
+Syntax errors have the messages of cel-go's parser. After an error, cel-go's parser continues if it
+can: it drops an extra token, assumes a missing token, or skips to a token that may follow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
 _HIGHEST: Final = 200
-"""The maximum height of the tree; each operator of a chain counts."""
+"""The maximum height of the tree; each operator in a chain such as `a + b + c` counts."""
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()
@@ -49,7 +49,7 @@ _RESERVED = frozenset(
 
 
 def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
-    """Return the tree of an expression, and its errors.
+    """Parse an expression; return its tree, and its syntax errors.
 
     >>> tree, problems = parse("(1")
     >>> problems[0].text
@@ -69,7 +69,7 @@ def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
 
 
 def _height(tree: CelNode) -> int:
-    """Return the height of a tree, counted up to the maximum."""
+    """Return the height of a tree; counting stops above the maximum."""
     level, height = {id(tree): tree}, 0
     while level:
         level = {id(each): each for node in level.values() for each in inside(node)}
@@ -175,7 +175,7 @@ class _Parser(Stream):
         return self._call(signs[0].at, "-_", [operand]) if len(signs) % 2 else operand
 
     def _dashed(self) -> None:
-        """Report a minus whose operand cannot follow it; it may still be a binary operator."""
+        """Report a minus sign that no operand follows; the sign may still be a binary operator."""
         first = self._here
         self._at += 1
         self._report_no_alternative(first)

@@ -1,4 +1,4 @@
-"""Error messages for expressions, with the position marked."""
+"""Error messages for expressions, in which the position of the error is marked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 16384
 
 
 def format_problems(source: str, problems: Sequence[CelProblem]) -> str:
-    """Return all errors, sorted by position.
+    """Write all errors in an expression as one message, sorted by position.
 
     >>> print(format_problems("1 + x", [CelProblem(4, "no x")]))
     ERROR: <input>:1:5: no x
@@ -29,7 +29,10 @@ def format_problems(source: str, problems: Sequence[CelProblem]) -> str:
 
 
 def _position(source: str, at: int) -> tuple[int, int]:
-    """Return the line, from 1, and the column, from 0; an empty source has no first column."""
+    """Return the line, counted from 1, and the column, counted from 0.
+
+    An unknown position is line -1; in an empty expression the column is -1.
+    """
     if at < 0 or not source:
         return (-1, -1) if at < 0 else (1, -1)
     before = source[:at]

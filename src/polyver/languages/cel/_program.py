@@ -1,6 +1,7 @@
-"""Programs: a checked expression becomes nested functions, and its cost is counted as it runs.
+"""Programs: a checked expression is compiled to nested Python functions.
 
-Costs are counted roughly as cel-go counts them, and bounded, so that no rule runs forever.
+A running program counts its cost, roughly as cel-go does. The cost is limited, so that no rule runs
+forever.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ _NO_VALUE = ("duration", "timestamp")
 
 
 class Unusable(PolyverError):
-    """An expression that passes the checker but cannot become a program."""
+    """The expression has no type errors, but cannot be compiled to a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelResult:
-    """The value of a program or the reason why it has none, and its cost."""
+    """The result of a program: a value or the reason why there is none, and the cost."""
 
     value: Any
     failure: str | None
@@ -68,7 +69,7 @@ class CelResult:
 
 
 class CelProgram:
-    """An expression that can be evaluated many times."""
+    """A compiled expression, which can be evaluated many times."""
 
     def __init__(self, tree: CelNode, variables: Sequence[str]) -> None:
         self._run = _Compiler(variables).compile(tree)
@@ -264,7 +265,7 @@ def _restore(names: dict[str, Any], changed: Sequence[str], kept: Sequence[Any])
 
 
 def _tried(run: Run, frame: ExecutionFrame) -> Any:
-    """Return a value or its error: the accumulator of a loop may be an error."""
+    """Evaluate a part of a loop; return an error as a value, as an accumulator may be an error."""
     try:
         return run(frame)
     except CelEvaluationError as problem:
@@ -296,7 +297,7 @@ _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
 def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
-    """Evaluate a call with a constant argument early; raise `Unusable` if the call fails."""
+    """Evaluate a call with a constant argument once; raise `Unusable` if the call fails."""
     try:
         return CelConstant(call([given.value]))
     except CelEvaluationError as problem:
@@ -330,7 +331,7 @@ def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence
 
 
 def _among(value: Run, given: Any) -> Run | None:
-    """Return a set lookup for `in` with a list of literals; None if the list has other values."""
+    """Build a set lookup for `in` with a list of literals; return None for other lists."""
     if not isinstance(given, List) or not all(isinstance(each, _PLAIN) for each in given.items):
         return None
     known = frozenset(map(key_of, given.items))

@@ -1,4 +1,4 @@
-"""Quantities of resources such as `500m` and `1Gi`, read exactly."""
+"""CEL values for Kubernetes quantities such as `500m` and `1Gi`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity(Opaque):
-    """An amount; fractions of a nano are rounded up."""
+    """An amount in nanos, that is 1e-9; fractions of a nano are rounded up."""
 
     nanos: int
     scale: int | None = 0
-    """The power of ten of its unit; None if it has too many digits or is too fine."""
+    """The power of ten of the unit; None if the amount has too many digits or is too fine."""
     type_name = "kubernetes.Quantity"
 
     @classmethod
@@ -65,7 +65,7 @@ class Quantity(Opaque):
         return Quantity(nanos, min(self.scale or 0, other.scale or 0) if known else None)
 
     def as_integer(self) -> int | None:
-        """Return the integer, or None if the amount is not written as one."""
+        """Return the amount as an integer, or None if it is not written as an integer."""
         whole, rest = divmod(self.nanos, 10**9)
         if self.scale is None or self.scale < 0 or rest or not -(2**63) <= whole < 2**63:
             return None

@@ -1,4 +1,4 @@
-"""Types and size limits that a schema declares, for the checker and the estimates."""
+"""Types and maximum sizes that a schema declares, for the type checker and the cost estimates."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from polyver.languages.cel._types import CelType
 __all__ = ["MOST_BYTES", "DeclaredType", "declared", "structs_of", "with_metadata"]
 
 MOST_BYTES: Final = 3 * 1024 * 1024
-"""The maximum size of a request."""
+"""The maximum size of a request body in bytes."""
 _LONGEST_NAME: Final = 253
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """The type of a schema, the maximum size of a value, and its minimum size in bytes."""
+    """The type that a schema declares, and the maximum and minimum sizes of its values."""
 
     type: CelType
     most: int = 0
     least_bytes: int = 2
     fields: Mapping[str, DeclaredType] = field(default_factory=dict)
-    """The fields by their names in expressions."""
+    """The fields of an object by their names in expressions, which may be escaped."""
     inside: DeclaredType | None = None
 
 
@@ -43,7 +43,7 @@ Schema = Mapping[str, Any]
 
 
 def with_metadata(schema: Schema) -> Schema:
-    """Return the schema of an object with the fields that every object has."""
+    """Add to the schema of an object the fields that every object has."""
     fields = schema.get("properties") or {}
     named = (fields.get("metadata") or {}).get("properties") or {}
     metadata = {
@@ -64,9 +64,9 @@ def _capped(schema: Schema | None, most: int) -> Schema:
 
 
 def declared(schema: Schema, name: str, *, root: bool = False) -> DeclaredType | None:
-    """Return the declared type of a schema; None if the schema has no known type.
+    """Convert a schema to its declared type; return None if the schema has no known type.
 
-    `name` becomes the type name of an object.
+    `name` is the name of the type if the schema describes an object.
     """
     if schema.get("x-kubernetes-int-or-string"):
         most = schema.get("maxLength")
@@ -141,7 +141,7 @@ def _text(schema: Schema) -> DeclaredType:
 
 
 def structs_of(declared_type: DeclaredType) -> dict[str, dict[str, CelType]]:
-    """Return the object types of a declaration and of its children, each with its fields."""
+    """Return all object types in a declared type by name, each with the types of its fields."""
     found: dict[str, dict[str, CelType]] = {}
     if declared_type.type.kind == "struct":
         found[declared_type.type.name] = {

@@ -1,4 +1,4 @@
-"""Semantic versions, as the Kubernetes CEL library reads them."""
+"""CEL values for semantic versions, parsed as by the CEL library of Kubernetes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = ("Major", "Minor", "Patch")
 
 @dataclass(frozen=True, slots=True)
 class Semver(Opaque):
-    """A version without its build metadata, which does not count."""
+    """A semantic version without its build metadata, which comparisons ignore."""
 
     numbers: tuple[int, int, int]
     pre: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def _read_loose(text: str, loose: bool) -> Semver:
 
 
 def _completed(text: str) -> str:
-    """Return a version completed to three numbers, without a leading v and leading zeros."""
+    """Write a version with three numbers, without a leading v and without leading zeros."""
     parts = [_stripped(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3 and re.search("[+-]", parts[-1]):
         raise CelEvaluationError("short version cannot contain PreRelease/Build meta data")

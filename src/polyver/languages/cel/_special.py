@@ -1,4 +1,4 @@
-"""Calls that do not evaluate all their arguments, or that accept failed ones."""
+"""CEL functions that do not evaluate all their arguments, or that accept arguments that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token stream of the parser, with cel-go's recovery after an error."""
+"""Token stream of the CEL parser, which continues after syntax errors as cel-go's parser does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 DEEPEST: Final = 50
-"""The maximum number of open brackets; cel-go allows more."""
+"""The maximum number of open brackets, which is lower than in cel-go."""
 _MOST_PROBLEMS: Final = 100
 _LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
 START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))
@@ -46,11 +46,11 @@ _ORDER = {
 
 
 class Mismatch(Exception):
-    """A syntax error that has been reported; the rest of the grammar rule cannot be parsed."""
+    """A reported syntax error after which the rest of the grammar rule cannot be parsed."""
 
 
 class TooDeep(Exception):
-    """An expression that nests too deeply."""
+    """The expression nests too deeply."""
 
 
 class Stream:
@@ -64,7 +64,7 @@ class Stream:
         self._silent = False
         """True if no token has been accepted since the last error."""
         self._follow: list[frozenset[str]] = []
-        """The tokens that may follow the rules that are being parsed, outermost first."""
+        """The tokens that may follow each grammar rule that is being parsed, outermost first."""
         self._last_error = -1
 
     # Tokens
@@ -95,12 +95,12 @@ class Stream:
         self._silent = True
 
     def _refuse(self, at: int, text: str) -> CelNode:
-        """Record an error that is not a syntax error, and return a placeholder."""
+        """Record an error that is not a syntax error, and return a placeholder node."""
         self.problems.append(CelProblem(at, text))
         return CelLiteral(None, at=at)
 
     def _expects(self, kinds: frozenset[str]) -> None:
-        """Check that one of some kinds comes next; skip one extra token before it."""
+        """Check that a token of one of these kinds comes next; skip one extra token before it."""
         if self._here.kind in kinds:
             return
         shown = f"input '{self._here.text}' expecting {token_names(kinds)}"
@@ -113,7 +113,7 @@ class Stream:
         raise Mismatch
 
     def _match(self, kind: str, then: frozenset[str]) -> CelToken:
-        """Take a token of a kind; skip one extra token before it, or assume a missing one."""
+        """Take a token of this kind; skip one extra token, or assume the token if it is missing."""
         here = self._here
         if here.kind == kind:
             return self._take()
@@ -132,7 +132,7 @@ class Stream:
         raise Mismatch
 
     def _report_no_alternative(self, first: CelToken) -> None:
-        """Report that no alternative of the grammar starts like the input."""
+        """Report that the next tokens begin no alternative of the grammar rule."""
         here = self._here
         end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
         shown = self._text[first.at : end].rstrip() if here.kind == "<EOF>" else ""
@@ -154,7 +154,7 @@ class Stream:
             self._skip()
 
     def _behind(self) -> frozenset[str]:
-        """Return the kinds that may follow a complete operand, such as one in parentheses."""
+        """Return the kinds of tokens that may follow a complete operand, such as `(a)`."""
         return OPERATORS | self._follow[-1] | {".", "[", "?"}
 
     @contextmanager
@@ -171,7 +171,7 @@ class Stream:
 
 
 def token_names(kinds: frozenset[str] | set[str]) -> str:
-    """Return token kinds as error messages show them, in the order of the grammar."""
+    """Write token kinds in the form of error messages, in the order of the grammar."""
     names = sorted(kinds, key=lambda kind: _ORDER.get(kind, -1))
     shown = [each if each[:1].isupper() or each == "<EOF>" else f"'{each}'" for each in names]
     return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"

@@ -1,4 +1,4 @@
-"""Functions for strings: substrings, positions, patterns."""
+"""CEL functions for strings: substrings, positions, patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of expressions, their names, and assignability."""
+"""Types of CEL expressions: their names, and the rules by which a type is assignable to another."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def struct(name: str) -> CelType:
 
 
 def unwrapped(found: CelType) -> tuple[CelType, bool]:
-    """Return the type inside an optional, and whether it is an optional."""
+    """Return the type inside an optional type and True, or the type itself and False."""
     if found.name == "optional_type":
         return found.params[0], True
     return found, False
@@ -101,13 +101,13 @@ _NULLABLE = frozenset(("opaque", "struct", "duration", "timestamp"))
 
 
 class TypeMapping:
-    """The types that type parameters are bound to so far."""
+    """The types to which type parameters are bound while a call is checked."""
 
     def __init__(self, known: dict[CelType, CelType] | None = None) -> None:
         self._known = known or {}
 
     def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
-        """Report whether types are assignable to others, pairwise; if so, keep new bindings."""
+        """Report whether all types are assignable to those in `other`; if so, keep bindings."""
         tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):
             return False
@@ -115,7 +115,7 @@ class TypeMapping:
         return True
 
     def substitute(self, found: CelType, *, to_dyn: bool = False) -> CelType:
-        """Return a type with its parameters replaced; unbound ones become dynamic with `to_dyn`."""
+        """Replace the type parameters in a type; with `to_dyn`, unbound parameters become `dyn`."""
         known = self._known.get(found)
         if known is not None:
             return self.substitute(known, to_dyn=to_dyn)
@@ -148,7 +148,7 @@ class TypeMapping:
         )
 
     def _substitutes(self, one: CelType, other: CelType) -> tuple[bool, bool]:
-        """Report whether a parameter may be bound to a type, and whether it was bound before."""
+        """Report whether a parameter may be bound to a type, and whether it was already bound."""
         if one == other:
             return True, True
         known = self._known.get(other)
@@ -176,7 +176,7 @@ class TypeMapping:
 
 
 def most_general(one: CelType, other: CelType) -> CelType:
-    """Return the more general one of two types."""
+    """Return the more general of two types."""
     return one if _says_no_more(one, other) else other
 
 

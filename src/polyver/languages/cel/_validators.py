@@ -1,4 +1,4 @@
-"""Checks of literals in an expression whose types are right."""
+"""Checks of the literals in an expression that has no type errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["literal_problems"]
 
 
 def literal_problems(tree: CelNode) -> list[CelProblem]:
-    """Return errors for mixed collections and invalid durations, timestamps, patterns, formats."""
+    """Return the errors in literals: mixed types in a list or map, and invalid strings.
+
+    The strings are those for durations, timestamps, patterns and formats.
+    """
     found = list(_walk(tree))
     return [
         *_mixed(tree),
@@ -35,7 +38,7 @@ def literal_problems(tree: CelNode) -> list[CelProblem]:
 
 
 def _mixed(node: CelNode) -> Iterator[CelProblem]:
-    """Yield errors for lists and maps with values of several types, except in `format` calls."""
+    """Yield errors for lists and maps with several types of values, except in calls of `format`."""
     if isinstance(node, CelCall) and node.function == "format":
         return
     if isinstance(node, ListNode):
@@ -170,7 +173,7 @@ def _problem(clause: Clause, value: CelNode) -> CelProblem | None:
 
 
 def _unshown(value: CelNode, kind: CelType) -> CelProblem | None:
-    """Return the error if a value contains something that `%s` cannot write, else None."""
+    """Return the error for a value that contains a type that `%s` cannot write, else None."""
     parts = kind.params if kind.kind in ("list", "map") else ()
     if kind.kind in _SHOWN and all(each.kind in _SHOWN or each.is_dyn for each in parts):
         return None

@@ -1,7 +1,6 @@
-"""Values at run time, their comparison and their type names.
+"""CEL values at run time: types that Python lacks, comparison, and type names.
 
-Strings, numbers, booleans, bytes and null are Python's own; types that Python lacks are defined
-here.
+Strings, signed integers, doubles, booleans, bytes and null are values of Python.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ class CelEvaluationError(PolyverError):
 
 
 def no_overload() -> CelEvaluationError:
-    """Return the error for a function that does not accept its arguments."""
+    """Build the error for a function that does not accept its arguments."""
     return CelEvaluationError("no such overload")
 
 
 class Uint(int):
-    """An unsigned integer, which is a type of its own."""
+    """An unsigned integer, which CEL distinguishes from a signed integer."""
 
     __slots__ = ()
 
@@ -57,7 +56,7 @@ class CelDuration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A timestamp in nanoseconds since 1970, with the UTC offset that it was written with."""
+    """A timestamp in nanoseconds since 1970, and the UTC offset with which it was written."""
 
     nanos: int
     offset: int = field(default=0, compare=False)
@@ -93,7 +92,7 @@ class Opaque:
 
 
 class List:
-    """A list; the order does not matter in one that a schema declares as a set or a map."""
+    """A CEL list. Lists of the list types `set` and `map` are subclasses that ignore the order."""
 
     __slots__ = ("_items",)
 
@@ -133,7 +132,7 @@ _SHORT = 32
 
 
 class _Joined(List):
-    """Two concatenated lists, joined when the items are first read."""
+    """Concatenated lists, which are joined when the items are first read."""
 
     __slots__ = ("_parts",)
 
@@ -153,7 +152,7 @@ class _Joined(List):
 
 
 class _Grown(List):
-    """A concatenated list; the first extension reuses its storage, later ones copy it."""
+    """A concatenated list; its first extension shares its storage, further extensions copy it."""
 
     __slots__ = ("_size",)
 
@@ -182,7 +181,7 @@ class Map:
     __slots__ = ()
 
     def find(self, key: Any) -> tuple[Any, bool]:
-        """Return the value of a key, and whether it exists."""
+        """Return the value under a key, and True if there is one."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
@@ -233,7 +232,7 @@ class Dictionary(Map):
         return self._size
 
     def plus(self, key: Any, value: Any) -> Dictionary:
-        """Return a mapping with one more key; the first addition shares storage, others copy."""
+        """Return a map with one more key; the first addition shares storage, later ones copy it."""
         made = Dictionary(())
         made._entries = self._entries
         if len(self._entries) != self._size:
@@ -245,7 +244,7 @@ class Dictionary(Map):
 
 
 def key_of(key: Any) -> Any:
-    """Return the lookup key of a value: equal numbers of all types match, never a boolean."""
+    """Return the key for lookups: equal numbers of all types match, but no boolean matches them."""
     if isinstance(key, bool):
         return (bool, key)
     return key if isinstance(key, str | int | float) else id(key)

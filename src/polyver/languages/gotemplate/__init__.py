@@ -1,7 +1,8 @@
-"""Go templates with the functions of sprig.
+"""Go templates with the functions of the library sprig.
 
-Blueprints and component definitions are written in them. A template sees only plain data, cannot
-reach anything outside, and is bounded in steps and output size.
+Blueprints and ComponentDefinitions contain such templates. A template reads only the plain data
+that it gets. It cannot reach files, the network or the clock. The steps and the size of a rendering
+are limited.
 """
 
 from polyver.languages.gotemplate._budget import RenderLimits

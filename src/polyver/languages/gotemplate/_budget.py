@@ -1,4 +1,4 @@
-"""Limits of one rendering, so that no template blocks its caller or fills the memory."""
+"""Limits of one rendering of a template, so that no template takes too much time or memory."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from polyver.languages.gotemplate._values import TemplateFailure
 __all__ = ["DEEPEST", "RenderBudget", "RenderLimits"]
 
 DEEPEST = 100
-"""The maximum nesting of values, actions and template calls."""
+"""The maximum nesting of values, of actions (the parts in `{{ }}`), and of template calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """The steps and characters that one rendering may use."""
+    """The maximum numbers of steps and characters of one rendering."""
 
     steps: int = 300_000
-    """Actions, calls and loop turns; large values count as several steps."""
+    """Each action, call and loop turn counts as a step; a large value counts as several steps."""
     size: int = 2 * 1024 * 1024
-    """Characters of the output and of each intermediate string."""
+    """The maximum number of characters in the rendered text, and in each intermediate string."""
 
 
 class RenderBudget:
-    """The steps that are left while a template is rendered."""
+    """Counts the steps that a rendering may still use."""
 
     __slots__ = ("_left", "limits")
 
@@ -33,7 +33,7 @@ class RenderBudget:
         self._left = limits.steps
 
     def spend(self, steps: int = 1) -> None:
-        """Use some steps; raise `TemplateFailure` if too few are left."""
+        """Count some steps; raise `TemplateFailure` if too few steps are left."""
         self._left -= steps
         if self._left < 0:
             raise TemplateFailure(
@@ -49,7 +49,7 @@ class RenderBudget:
             )
 
     def hold(self, size: int) -> None:
-        """Use the steps for a new string of a size, and check the size."""
+        """Count the steps for a new string; raise `TemplateFailure` if the size is too large."""
         self.fit(size)
         self.spend(size // 64)
 
@@ -65,18 +65,18 @@ class RenderBudget:
         return between.join(found)
 
     def read(self, values: Iterable[object]) -> None:
-        """Use the steps for reading arguments: a function may scan strings by character."""
+        """Count the steps for the arguments of a function, which may read each character."""
         self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:
-        """Use the steps for a value that a function returned."""
+        """Count the steps for a value that a function returned."""
         if isinstance(value, str):
             self.hold(len(value))
         elif isinstance(value, list | dict):
             self.spend(len(value) // 8)
 
     def dive(self, depth: int) -> None:
-        """Use a step at a nesting depth; raise `TemplateFailure` if values nest too deeply."""
+        """Count a step at a nesting depth; raise `TemplateFailure` if values nest too deeply."""
         self.spend()
         if depth > DEEPEST:
             raise TemplateFailure(f"values nest more than {DEEPEST} levels deep")

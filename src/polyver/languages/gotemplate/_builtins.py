@@ -195,7 +195,7 @@ def _println(budget: RenderBudget, *values: object) -> str:
 
 
 def _joined(budget: RenderBudget, values: Sequence[object]) -> str:
-    """Return several values as one string, with `<no value>` for nil."""
+    """Write several values as one string; nil is written as `<no value>`."""
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
     return print_all(budget, ["<no value>" if value is None else value for value in values])

@@ -1,4 +1,4 @@
-"""Functions for upper and lower case, and for snake, kebab and camel case."""
+"""Template functions for upper and lower case, and for snake, kebab and camel case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 
 
 def _each(changed: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a function that maps each character; one that would become several stays as it is."""
+    """Build a function that converts each character, unless it would become several characters."""
 
     def change(text: str) -> str:
         if text.isascii():
@@ -36,7 +36,7 @@ def _titled(char: str) -> str:
 
 
 def title(text: str) -> str:
-    """Return a string with the first character of each word in title case."""
+    """Convert the first character of each word to title case."""
     before = " "
     parts: list[str] = []
     for char in text:
@@ -113,7 +113,7 @@ def _camelcase(text: str) -> str:
 
 
 def _is_letter(char: str) -> bool:
-    """Report whether a character is a letter, other than an East Asian one."""
+    """Report whether a character is a letter, but not an East Asian one."""
     if unicodedata.category(char)[0] != "L":
         return False
     # Letters of Han, Hiragana, Katakana and Hangul do not form words here.
@@ -171,7 +171,7 @@ def _word_end(text: str, at: int, kind: str) -> int:
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    """Return the words of a name, each with its kind."""
+    """Divide a name into words, and return them with their kinds."""
     found: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
@@ -186,7 +186,7 @@ _BETWEEN = ("connector", "punctuation")
 
 
 def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield words that stay together: a number with the letters after it or the word before."""
+    """Join words that stay together: a number and the letters after it, or a word and a number."""
     at = 0
     while at < len(words):
         kind, unit = words[at]
@@ -204,7 +204,7 @@ def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _joined(text: str, sign: str) -> str:
-    """Return the words of a name in lower case, separated by a sign."""
+    """Write the words of a name in lower case with a sign between them."""
     parts: list[str] = []
     before = "connector"
     for kind, unit in _units(_words(text)):

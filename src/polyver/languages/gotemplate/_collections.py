@@ -1,7 +1,7 @@
-"""Functions for lists and mappings.
+"""Template functions for lists and mappings.
 
-Functions for lists return new lists; `set`, `unset` and the merge functions change their first
-argument.
+Functions for lists return new lists. The functions `set` and `unset` and the merge functions change
+their first argument.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _pluck(key: str, *dicts: Dict) -> list[object]:
 
 @DICTS.add("keys", "dict...", budgeted=True)
 def _keys(budget: RenderBudget, *dicts: Dict) -> Strings:
-    """Return the keys of each mapping sorted; Go returns them in random order."""
+    """Return the sorted keys of each mapping; Go returns them in random order."""
     budget.spend(sum(map(len, dicts)) // 8)
     return Strings(key for each in dicts for key in sorted(each, key=encoded))
 

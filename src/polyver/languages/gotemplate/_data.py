@@ -1,4 +1,4 @@
-"""Functions for values of any kind: defaults, types, equality, copies."""
+"""Template functions for values of any type: defaults, types, equality, copies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _fail(message: str) -> object:
 
 @DATA.add("required", "string any")
 def _required(message: str, value: object) -> object:
-    """Return a value, or fail with the message if it is nil or an empty string (from Helm)."""
+    """Return a value; fail with the message if the value is nil or "". Helm has this function."""
     if value is None or value == "":
         raise TemplateFailure(message)
     return value

@@ -1,4 +1,4 @@
-"""Functions for base64, base32, JSON and YAML, which is written in the style of Helm."""
+"""Template functions for base64, base32, JSON and YAML; YAML is written in the style of Helm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from polyver.languages.gotemplate._values import (
     decoded,
     encoded,
 )
-from polyver.languages.values.equality import base64_problem
+from polyver.languages.values.canonical_values import base64_problem
 from polyver.languages.values.manifests import InvalidManifest, load_manifests
 from polyver.languages.values.parse import scalar
 from polyver.languages.values.strings import float_text, number_text
@@ -36,7 +36,7 @@ ENCODING.put("b32enc", "string", lambda text: base64.b32encode(encoded(text)).de
 
 @ENCODING.add("b64dec", "string")
 def _b64dec(text: str) -> str:
-    """Return the decoded bytes or, if the input is invalid, the error message, as sprig does."""
+    """Decode base64; as in sprig, return the error message if the input is invalid."""
     content = encoded(text)
     problem = base64_problem(content.decode("latin-1"))
     return problem or decoded(base64.b64decode(content))
@@ -55,7 +55,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Return the bytes without an incomplete group of eight at the end."""
+    """Drop an incomplete group of eight bytes at the end."""
     return content[: len(content) // 8 * 8]
 
 
@@ -291,7 +291,7 @@ _TAGS: Mapping[type, str] = {
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Keeps strings of several lines, and quotes strings that would be read as another type."""
+    """Writes strings of several lines as blocks, and quotes strings that look like other types."""
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
@@ -312,7 +312,10 @@ _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split(
 
 
 def _read(text: str) -> object:
-    """Return the value of a plain scalar; True if YAML 1.1 would not read it as a string."""
+    """Return the value that a reader of YAML reads from a plain scalar.
+
+    If only YAML 1.1 reads another type than a string, return True.
+    """
     if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
         return True
     return scalar(text)
@@ -337,7 +340,7 @@ _Dumper.add_representer(float, _represent_float)
 
 
 def yaml_text(value: object) -> str:
-    """Return plain data as YAML, without the last newline.
+    """Write plain data as YAML, without a newline at the end.
 
     >>> print(yaml_text({"a": "1", "b": [1, "x: y"]}))
     a: "1"

@@ -1,4 +1,4 @@
-"""Errors of a template and of its rendering, with the position in the template."""
+"""Errors in templates and in rendering, with the position in the template."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TemplateError(PolyverError):
 
 
 class InvalidTemplate(TemplateError):
-    """A template with invalid syntax, an unknown function or an undefined variable."""
+    """A template has invalid syntax, an unknown function or an undefined variable."""
 
 
 class RenderFailed(TemplateError):
-    """A template that cannot be rendered with the given data."""
+    """A template cannot be rendered with the given data."""
 
 
 def located(source: str, at: int) -> tuple[int, int, str]:

@@ -1,4 +1,8 @@
-"""Evaluation of pipelines: fields, variables, constants, and calls with Go's argument types."""
+"""Evaluation of the pipelines in a template: fields, variables, constants and function calls.
+
+A pipeline is the expression of an action, such as `.name | upper`. Arguments of functions are
+checked against Go's types.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +87,7 @@ class Evaluation:
 
     @contextmanager
     def _at(self, node: TemplateNode | TemplateFieldName, what: str = "") -> Iterator[None]:
-        """Raise errors of the block as `RenderFailed` with the position of the node."""
+        """Convert errors of the block to `RenderFailed` with the position of the node."""
         try:
             yield
         except TemplateFailure as failure:
@@ -187,17 +191,15 @@ class Evaluation:
                 raise AssertionError(node)
         for index, part in enumerate(parts):
             last = index == len(parts) - 1
-            given = self._given(words, dot, piped) if last else []
+            given = [self._value(word, dot) for word in words] if last else []
+            if last and piped is not _NONE:
+                given.append(piped)
             if value is _NONE or (value is None and index == 0 and self._missing != "error"):
                 value = _NONE
                 continue
             value = self._field(value, part, shown or ".", given)
             shown = f"{shown}.{part.name}"
         return None if value is _NONE else value
-
-    def _given(self, words: Sequence[TemplateNode], dot: object, piped: object) -> list[object]:
-        values = [self._value(word, dot) for word in words]
-        return values if piped is _NONE else [*values, piped]
 
     def _field(
         self, value: object, part: TemplateFieldName, shown: str, given: list[object]
@@ -249,7 +251,7 @@ class Evaluation:
         return result
 
     def _include(self, node: TemplateIdentifier, name: str, value: object) -> str:
-        """Return the output of another template; `Rendering` implements this."""
+        """Render another template and return its text; the subclass `Rendering` implements this."""
         raise NotImplementedError
 
     def _decide(
@@ -289,7 +291,7 @@ class Evaluation:
         return given
 
     def _argument(self, wanted: str, node: TemplateNode, dot: object) -> object:
-        """Return the value of an argument; a constant takes the wanted type if it can."""
+        """Evaluate an argument; a constant is converted to the wanted type if possible."""
         if isinstance(node, TemplateNil):
             if wanted not in _NILABLE:
                 raise self._failed(f"cannot assign nil to {wanted}", node)

@@ -1,4 +1,4 @@
-"""`printf`: format strings such as `%05d`, filled with values as Go does."""
+"""The template function `printf`, which fills a format string such as `%05d` as Go does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INDEX = re.compile(r"\[([^\]]*)\]")
 
 
 def print_formatted(budget: RenderBudget, layout: str, *values: object) -> str:
-    """Return a format string with its verbs replaced by values.
+    """Replace the verbs of a format string, such as `%d`, by values.
 
     >>> from polyver.languages.gotemplate._budget import RenderLimits
     >>> print_formatted(RenderBudget(RenderLimits()), "%05d|%-4s|%d", 42, "a", "b")
@@ -43,7 +43,7 @@ def print_formatted(budget: RenderBudget, layout: str, *values: object) -> str:
 
 @dataclass(slots=True)
 class _Formatter:
-    """Walks over a format string and takes a value for each verb."""
+    """Reads a format string, and takes the next value for each verb."""
 
     budget: RenderBudget
     layout: str
@@ -53,7 +53,7 @@ class _Formatter:
     reordered: bool = False
     fits: bool = True
     indexed: bool = False
-    """True if an index in brackets was read last, which selects the next value."""
+    """True if the last thing read is an index in brackets, which selects the next value."""
 
     def run(self) -> str:
         parts: list[str] = []
@@ -176,7 +176,7 @@ class _Formatter:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes values for one verb with its flags."""
+    """Writes values in the form of one verb with its flags."""
 
     budget: RenderBudget
     verb: str

@@ -1,4 +1,4 @@
-"""Functions that templates can call, with Go's types of their arguments."""
+"""Declaration of functions that templates can call, with Go's types of their arguments."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _SHORT = {"dict": "map[string]interface {}", "time": "time.Time", "version": "*s
 
 
 def fits(wanted: str, value: object) -> bool:
-    """Report whether a value may be an argument of a type."""
+    """Report whether a value may be an argument of a type, which is named as in Go."""
     return _FITTING[wanted](value)
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateFunction:
-    """A function and its argument types; a variadic one repeats the last type."""
+    """A template function and its argument types; a variadic function repeats the last type."""
 
     name: str
     takes: tuple[str, ...]
     variadic: bool
     run: Callable[..., Any]
     budgeted: bool
-    """True if the function takes the budget as its first argument, as its result may be large."""
+    """True if the first argument is the budget, because the result of the function may be large."""
     group: str
 
     def type_at(self, index: int) -> str:
@@ -48,14 +48,17 @@ class TemplateFunction:
 
 
 class FunctionTable:
-    """The declared functions of one group."""
+    """The template functions of one group, such as "encodings"."""
 
     def __init__(self, group: str) -> None:
         self.group = group
         self.functions: dict[str, TemplateFunction] = {}
 
     def add(self, names: str, takes: str = "", *, budgeted: bool = False) -> Callable[[Made], Made]:
-        """Declare a function under its names: `@TABLE.add("trunc", "int string")`."""
+        """Build a decorator that declares a function: `@TABLE.add("trunc", "int string")`.
+
+        `names` has one or more names, and `takes` has the types of the arguments.
+        """
         types = [_SHORT.get(word, word) for word in takes.replace("...", " ...").split()]
         variadic = "..." in types
         wanted = tuple(word for word in types if word != "...")
@@ -70,5 +73,5 @@ class FunctionTable:
         return declare
 
     def put(self, names: str, takes: str, made: Callable[..., object]) -> None:
-        """Declare a function that is written in one line."""
+        """Declare a function without a decorator, such as a lambda."""
         self.add(names, takes)(made)

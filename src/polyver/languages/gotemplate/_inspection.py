@@ -1,8 +1,9 @@
 """Finds the fields that a template reads, without rendering it.
 
-The template runs on shapes instead of values: a shape has the fields of a value and says whether it
-may have others. A function may return anything, so fields of its result are not checked. All
-branches are taken; a field that is read in a branch is not certain to be read.
+The template is evaluated with shapes in place of values. A shape has the known fields of a value,
+and states if the value may have other fields. A function may return any value, so fields of its
+result are not checked. All branches of the template are evaluated. A field that is read only in a
+branch may not be read in a rendering, so its access is marked as not certain.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class DataShape:
-    """The fields that a value is known to have before it exists."""
+    """The known fields of a value that does not exist yet."""
 
     fields: Mapping[str, DataShape] = field(default_factory=dict)
     others: bool = False
     """True if the value may have fields other than `fields`."""
     maybe: bool = False
-    """True if the value may not exist at all."""
+    """True if the value may be absent."""
 
 
 ANYTHING = DataShape(others=True)
@@ -54,22 +55,22 @@ TEXT = DataShape()
 
 @dataclass(frozen=True, slots=True)
 class FieldAccess:
-    """A field that a template reads and that is not known to exist."""
+    """A read of a field that is not known to exist."""
 
     path: tuple[str, ...]
     known: tuple[str, ...]
-    """The fields that exist at that level."""
+    """The names of the known fields beside this field."""
     missing: bool
-    """True if the field is known not to exist; otherwise it may exist."""
+    """True if the field is known not to exist; False if it may exist."""
     certain: bool
-    """True if the field is read each time that the template is rendered."""
+    """True if every rendering of the template reads the field."""
     place: str
     """The line, the column and the action around the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value in a pipeline; one without a path was returned by a function."""
+    """A value in a pipeline; `path` is None if a function returned the value."""
 
     shape: DataShape
     path: tuple[str, ...] | None = None
@@ -79,7 +80,7 @@ _MADE = _Value(ANYTHING)
 
 
 def inspect_template(text: str, shape: DataShape, *, name: str = "template") -> list[FieldAccess]:
-    """Return the fields that a template reads and that may not exist.
+    """Find the fields that a template reads and that may not exist.
 
     Raise `InvalidTemplate` if the template itself is invalid.
 
@@ -160,7 +161,7 @@ class _Inspection:
 
     @contextmanager
     def _branch(self) -> Iterator[None]:
-        """Mark fields that are read inside as uncertain: the branch may not be executed."""
+        """Mark fields that the block reads as not certain: a rendering may skip the branch."""
         certain, self._certain = self._certain, False
         with self._scope():
             yield
@@ -180,7 +181,7 @@ class _Inspection:
         return value
 
     def _assign(self, name: str) -> None:
-        """Forget the value of an assigned variable: afterwards it may be the old or the new one."""
+        """Make the value of an assigned variable unknown: it may be the old or the new value."""
         for index in reversed(range(len(self._variables))):
             if self._variables[index][0] == name:
                 self._variables[index] = (name, _MADE)
@@ -200,7 +201,7 @@ class _Inspection:
         return _MADE
 
     def _decide(self, words: list[TemplateNode], dot: _Value) -> _Value:
-        """Read the arguments of `and` or `or`; only the first is evaluated in any case."""
+        """Inspect the arguments of `and` or `or`; only the first argument is always evaluated."""
         for word in words[:1]:
             self._value(word, dot)
         with self._branch():
@@ -255,7 +256,7 @@ class _Inspection:
 
 
 def _indexed(value: _Value, words: list[TemplateNode]) -> _Value:
-    """Return the value that `index` finds by literal strings; an absent key is no error."""
+    """Return the value that `index` finds with literal strings; unknown keys are no error."""
     for word in words:
         name = word.value if isinstance(word, TemplateConstant) else None
         if value.path is None or not isinstance(name, str) or name not in value.shape.fields:

@@ -1,4 +1,4 @@
-"""All functions that a template can call, and reasons why some functions of sprig are left out."""
+"""All functions that a template can call, and the functions of sprig that are left out."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ ABSENT: Mapping[str, str] = {
         _KEYS,
     ),
 }
-"""Functions of sprig that are left out, and what to do instead."""
+"""The functions of sprig that are left out on purpose, each with the reason and an alternative."""
 
 
 def absence_of(name: str) -> str:
-    """Return what to do instead of a function that is left out on purpose, else an empty string."""
+    """Return why a function of sprig is left out and what to do instead; "" for other names."""
     return ABSENT.get(name, "")

@@ -1,4 +1,4 @@
-"""Functions for numbers: 64-bit integers, floats, decimals and sequences."""
+"""Template functions for numbers: 64-bit integers, floats, decimals and sequences."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _decimal(value: object) -> Decimal:
 def _decimal_quotient(one: Decimal, other: Decimal) -> Decimal:
     if other == 0:
         raise TemplateFailure("decimal division by 0")
-    # sprig's decimals have sixteen digits after the point, the last one rounded.
+    # sprig rounds decimals to sixteen digits after the point.
     return (one / other).quantize(Decimal("1e-16"), rounding="ROUND_HALF_UP")
 
 

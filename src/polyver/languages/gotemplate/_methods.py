@@ -1,4 +1,4 @@
-"""Methods of the values that are not plain data: times and versions."""
+"""Methods that a template can call on times and versions, which are not plain data."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class TemplateField(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateVariable(TemplateNode):
-    """A variable, or fields of one."""
+    """A variable, or fields of a variable."""
 
     name: str
     parts: list[TemplateFieldName]
@@ -87,7 +87,7 @@ class TemplateVariable(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateChain(TemplateNode):
-    """Fields of the result of a function or of a pipeline in parentheses."""
+    """Fields of a value that is not the current value or a variable, such as `(f .a).b`."""
 
     operand: TemplateNode
     parts: list[TemplateFieldName]
@@ -95,14 +95,17 @@ class TemplateChain(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateCommand(TemplateNode):
-    """A value, or a function and its arguments."""
+    """One part of a pipeline: a value, or a function and its arguments."""
 
     words: list[TemplateNode]
 
 
 @dataclass(slots=True)
 class TemplatePipeline(TemplateNode):
-    """Commands, each of which takes the previous value, and variables that take the last."""
+    """Commands in a chain: each takes the value of the previous one, as in `.name | upper`.
+
+    The value of the last command is assigned to `variables`, if there are any.
+    """
 
     commands: list[TemplateCommand]
     variables: list[str] = field(default_factory=list)
@@ -121,7 +124,7 @@ class TemplateText(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateAction(TemplateNode):
-    """A value that is written or assigned to a variable."""
+    """An action with a pipeline, whose value is written to the text or assigned to a variable."""
 
     pipeline: TemplatePipeline
 
@@ -131,7 +134,7 @@ class TemplateBranch(TemplateNode):
     """An `if` or a `with`."""
 
     narrows: bool
-    """True for `with`: the value becomes the current value inside."""
+    """True for `with`: inside the block, the value is the current value (`.`)."""
     pipeline: TemplatePipeline
     inside: list[TemplateNode]
     otherwise: list[TemplateNode] | None

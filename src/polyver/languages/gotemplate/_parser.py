@@ -1,4 +1,4 @@
-"""Parser of templates; an error has the position of the token."""
+"""Parser of templates; an error has the position of the token that is wrong."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHOWN = {"end": "the end of the template", "}}": "}}", "space": "a space"}
 def parse(
     source: str, name: str, functions: frozenset[str], absent: Callable[[str], str]
 ) -> dict[str, list[TemplateNode]]:
-    """Return the templates in a source by name: the source itself and those that it defines.
+    """Parse a source; return the nodes of the source and of each template that it defines, by name.
 
     `absent` returns a hint for a function that is not known, or an empty string.
     """
@@ -53,7 +53,7 @@ def parse(
 
 
 class _Ended(TemplateNode):
-    """An `end` or `else`, which exists only while its block is parsed."""
+    """An `end` or `else`, which is a node only while its block is parsed."""
 
     __slots__ = ("chained", "word")
 
@@ -99,7 +99,7 @@ class _Parser:
         return self._tokens[min(self._next, len(self._tokens) - 1)]
 
     def _ahead(self, count: int) -> TemplateToken:
-        """Return a token further on, not counting spaces."""
+        """Return the token `count` tokens after the next one, not counting spaces."""
         at = self._next
         while True:
             while self._token(at).kind == "space":
@@ -309,19 +309,16 @@ class _Parser:
             if token.kind not in _OPERANDS:
                 raise self._unexpected(token, context)
             commands.append(self._command())
-        self._check(commands, context, token.at)
-        return TemplatePipeline(first.at, token.at, commands, variables, assigns)
-
-    def _check(self, commands: list[TemplateCommand], context: str, at: int) -> None:
         if not commands:
-            raise self._wrong(f"missing value for {context}", at)
+            raise self._wrong(f"missing value for {context}", token.at)
         for stage, command in enumerate(commands[1:], 2):
             if isinstance(command.words[0], TemplateConstant | TemplateDot | TemplateNil):
                 fact = f"non executable command in pipeline stage {stage}"
                 raise self._wrong(fact, command.at, "only a function takes a value from a pipe")
+        return TemplatePipeline(first.at, token.at, commands, variables, assigns)
 
     def _declared(self, context: str) -> tuple[list[str], bool]:
-        """Return the variables before a pipeline, and whether `=` assigns to existing ones."""
+        """Parse the variables before a pipeline; the flag is True if `=` assigns to them."""
         names: list[str] = []
         while self._skip().kind == "variable":
             after = self._ahead(1)

@@ -1,4 +1,4 @@
-"""Functions for paths, which are strings only (no file is read), and for URLs."""
+"""Template functions for file paths and URLs, which only change strings and read no file."""
 
 from __future__ import annotations
 

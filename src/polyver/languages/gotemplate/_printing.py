@@ -1,4 +1,4 @@
-"""Values as Go prints them: with `%v`, in quotes, and with one verb of `printf`."""
+"""Writing of values in the form of Go: with `%v`, in quotes, and with one verb of `printf`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_printable(char: str) -> bool:
 
 
 def quoted_text(text: str, *, ascii_only: bool = False) -> str:
-    r"""Return a string in double quotes.
+    r"""Write a string in double quotes, with Go's escapes.
 
     >>> print(quoted_text('a"\n\x00ä'), quoted_text("ä", ascii_only=True))
     "a\"\n\x00ä" "\u00e4"
@@ -43,7 +43,7 @@ def quoted_text(text: str, *, ascii_only: bool = False) -> str:
 
 
 def quoted_char(code: int, *, ascii_only: bool = False) -> str:
-    """Return the character of a code point in single quotes."""
+    """Write the character of a code point in single quotes, with Go's escapes."""
     char = chr(code) if 0 <= code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\ufffd"
     return f"'{_escaped(char, chr(39), ascii_only)}'"
 
@@ -64,7 +64,7 @@ def _escaped(char: str, mark: str, ascii_only: bool) -> str:
 
 
 def printed(value: object, budget: RenderBudget, depth: int = 0) -> str:
-    """Return a value as `%v` prints it.
+    """Write a value in the form of `%v`.
 
     >>> from polyver.languages.gotemplate._budget import RenderLimits
     >>> printed({"b": [1.5, None], "a": True}, RenderBudget(RenderLimits()))
@@ -98,7 +98,7 @@ def _plain(value: object) -> str:
 
 
 def float_text(value: float) -> str:
-    """Return a float with the fewest digits that identify it.
+    """Write a float with the fewest digits that identify it.
 
     >>> float_text(1e6), float_text(100000.0), float_text(-0.0), float_text(math.inf)
     ('1e+06', '100000', '-0', '+Inf')
@@ -113,7 +113,7 @@ def float_text(value: float) -> str:
 
 
 def print_all(budget: RenderBudget, values: Sequence[object]) -> str:
-    """Return values as one string, with a space between two that are not strings."""
+    """Write values as one string, with a space between two values that are not strings."""
     return budget.joined("", _spaced(budget, values))
 
 
@@ -125,7 +125,7 @@ def _spaced(budget: RenderBudget, values: Sequence[object]) -> Iterator[str]:
 
 
 def print_lines(budget: RenderBudget, values: Sequence[object]) -> str:
-    """Return values separated by spaces, with a newline at the end."""
+    """Write values with spaces between them and a newline at the end."""
     return budget.joined(" ", (printed(value, budget) for value in values)) + "\n"
 
 
@@ -152,7 +152,7 @@ class FormatSpec:
         return ("0" if self.zero else " ") * missing + text
 
     def blank(self, text: str) -> str:
-        """Return a string padded with spaces, never with zeros."""
+        """Pad a string with spaces, even if the flags ask for zeros."""
         missing = " " * ((self.width or 0) - len(text))
         return text + missing if self.minus else missing + text
 
@@ -164,7 +164,7 @@ _BASES = {"d": "d", "v": "d", "b": "b", "o": "o", "O": "o", "x": "x", "X": "X"}
 
 
 def written_int(value: int, verb: str, shape: FormatSpec) -> str | None:
-    """Return an integer as a verb writes it, or None if the verb does not take one."""
+    """Write an integer in the form of a verb; return None if the verb takes no integer."""
     number = int(value)
     match verb:
         case "c":
@@ -214,7 +214,7 @@ def _prefixed(digits: str, verb: str) -> str:
 
 
 def written_text(text: str, verb: str, shape: FormatSpec) -> str | None:
-    """Return a string as a verb writes it, or None if the verb does not take one."""
+    """Write a string in the form of a verb; return None if the verb takes no string."""
     match verb:
         case "s":
             return shape.padded(shape.cut(text))
@@ -245,7 +245,7 @@ def _hex(text: str, shape: FormatSpec, *, upper: bool) -> str:
 
 
 def written_float(value: float, verb: str, shape: FormatSpec) -> str | None:
-    """Return a float as a verb writes it, or None if the verb does not take one."""
+    """Write a float in the form of a verb; return None if the verb takes no float."""
     verb = {"v": "g", "F": "f"}.get(verb, verb)
     if verb not in "gGfeExXb":
         return None
@@ -288,7 +288,7 @@ def _general(value: float, precision: int | None) -> str:
     mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     shown = mantissa.replace(".", "").rstrip("0") or "0"
     power = int(exponent)
-    # As in Go, the count of digits is the precision if it is smaller.
+    # As in Go, the precision is at most the number of digits.
     most = len(shown) if digits > len(shown) >= power + 1 else digits
     if value != 0 and (power < -4 or power >= max(most, digits if power < digits else 0)):
         rest = f".{shown[1:]}" if shown[1:] else ""

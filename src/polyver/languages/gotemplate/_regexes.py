@@ -1,4 +1,4 @@
-"""Functions for regular expressions in the syntax of Go, matched in bounded time."""
+"""Template functions for regular expressions of Go, which are matched in bounded time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["REGEXES"]
 REGEXES = FunctionTable("regular expressions")
 _LONGEST = 1000
 _SHARE = 16
-"""The number of search steps that count as one step of the template."""
+"""The number of steps of a search that count as one step of the rendering."""
 _TEXT = "string string"
 
 
 class _Expression:
-    """A regular expression whose searches use the budget."""
+    """A regular expression whose searches count steps of the rendering."""
 
     def __init__(self, budget: RenderBudget, pattern: str) -> None:
         if len(pattern) > _LONGEST:
@@ -33,7 +33,7 @@ class _Expression:
         budget.spend(self._search.states // _SHARE)
 
     def find(self, text: str, at: int = 0) -> Match | None:
-        """Return the first match; charge the worst case first and refund the unused steps."""
+        """Return the first match; count the maximum of steps first, then take unused steps back."""
         worst = self._search.worst(len(text), len(text) - at + 1)
         self._budget.spend(1 + worst // _SHARE)
         match, steps = self._search.find(text, at)
@@ -41,7 +41,7 @@ class _Expression:
         return match
 
     def spans(self, text: str, most: int = -1) -> Iterator[Match]:
-        """Yield all matches in order, without an empty one directly after another match."""
+        """Yield all matches in order, except an empty match directly after another match."""
         at, last, found = 0, -1, 0
         while at <= len(text) and found != most:
             match = self.find(text, at)
@@ -118,7 +118,7 @@ _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))", re.ASCII)
 
 
 def _expanded(new: str, match: Match, text: str) -> Iterator[str]:
-    """Yield the parts of the replacement, with `$1` and `${name}` replaced by the groups."""
+    """Yield the parts of a replacement, in which groups replace `$1` and `${name}`."""
     at = 0
     for found in _REFERENCE.finditer(new):
         yield new[at : found.start()]

@@ -1,4 +1,4 @@
-"""Rendering: runs the actions of a template on data."""
+"""Rendering: executes the actions of a template with data, and collects the text."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Rendering(Evaluation):
         self._depth = 0
 
     def run(self, name: str, data: object) -> str:
-        """Return the output for some data."""
+        """Render the template `name` with data, and return the text."""
         self._variables = [("$", data)]
         self._walk(self._templates[name], data)
         text = "".join(self._written)
-        # Bytes that are not UTF-8 become U+FFFD; adjacent ones may form a character together.
+        # Bytes that are not UTF-8 become U+FFFD, unless adjacent ones form a character together.
         return text if text.isascii() else _LONE.sub("\ufffd", decoded(encoded(text)))
 
     def _write(self, text: str, node: TemplateNode) -> None:
@@ -171,7 +171,7 @@ class Rendering(Evaluation):
         self._run(name, value, node)
         text = "".join(self._written)
         self._written = written
-        # The included text is not output yet; it counts when it is written.
+        # The included text is only a value so far; its size counts when an action writes it.
         self._size -= len(text)
         return text
 
@@ -183,7 +183,7 @@ class Rendering(Evaluation):
 
 
 class _Count(Sequence[tuple[object, object]]):
-    """The integers below an end, made one at a time."""
+    """The integers from 0 to below an end, each of which is created when it is needed."""
 
     def __init__(self, end: int) -> None:
         self._type = type(end)

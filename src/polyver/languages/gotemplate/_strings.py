@@ -1,4 +1,4 @@
-"""Functions for strings. As in Go, positions and lengths count bytes of UTF-8."""
+"""Template functions for strings. As in Go, positions and lengths count bytes of UTF-8."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXTS = FunctionTable("texts")
 
 
 def to_text(budget: RenderBudget, value: object) -> str:
-    """Return a value as a string; a string stays as it is."""
+    """Convert a value to a string."""
     return printed(value, budget)
 
 

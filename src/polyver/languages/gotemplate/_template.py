@@ -1,4 +1,4 @@
-"""Templates that are parsed once and rendered many times, and values that contain templates."""
+"""Templates that are parsed once and rendered many times, and plain data with templates in it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES: Final = frozenset(FUNCTIONS)
 
 
 class InvalidData(PolyverError):
-    """Data that is not plain, which templates cannot read."""
+    """The data for a template is not plain data."""
 
 
 class Template:
@@ -52,7 +52,7 @@ class Template:
         return self._source.name
 
     def render(self, data: object, *, limits: RenderLimits = LIMITS) -> str:
-        """Return the output for some data, which is not changed; raise `RenderFailed` on an error.
+        """Render the template with data, which is not changed; raise `RenderFailed` on an error.
 
         >>> compile_template("{{ .name | upper }}: {{ len .ports }}").render(
         ...     {"name": "web", "ports": [80, 443]}
@@ -119,7 +119,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def plain(data: object, path: tuple[str | int, ...] = ()) -> object:
-    """Return a copy of plain data; raise `InvalidData` if it is not plain."""
+    """Copy plain data; raise `InvalidData` if the data is not plain."""
     match data:
         case None | bool():
             return data
@@ -144,7 +144,7 @@ def _copied(data: object, path: tuple[str | int, ...]) -> object:
 
 
 def _number(number: float) -> int | float:
-    """Convert integers outside 64 bits to floats, as Go does with JSON."""
+    """Convert an integer outside 64 bits to a float, as Go does with numbers in JSON."""
     if isinstance(number, int) and -(2**63) <= number < 2**63:
         return int(number)
     try:
@@ -171,9 +171,9 @@ def render_value(
     missing: Missing = "error",
     limits: RenderLimits = LIMITS,
 ) -> object:
-    """Render each string in plain data, keys too, as a template; other values stay as they are.
+    """Render each string and each key in plain data as a template; other values are not changed.
 
-    An error names the field: `name.args[0]:1:4`. The limits hold for all strings together.
+    An error names the field: `name.args[0]:1:4`. The limits apply to all strings together.
 
     >>> render_value({"args": ["{{ .pod }}", 3], "{{ .pod }}": True}, {"pod": "a"})
     {'args': ['a', 3], 'a': True}

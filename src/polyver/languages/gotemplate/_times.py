@@ -1,6 +1,6 @@
-"""Times in Go's layouts, and the functions for given dates.
+"""Times in Go's layouts, and template functions for dates.
 
-Layouts are written with the parts of 2006-01-02 15:04:05. Functions that need a clock (`now`,
+A layout shows how the time 2006-01-02 15:04:05 is written. Functions that need a clock (`now`,
 `ago`) are left out.
 """
 
@@ -40,7 +40,7 @@ _WORD = re.compile(
 
 
 def time_text(moment: datetime) -> str:
-    """Return a time as Go prints it.
+    """Write a time in the form of Go.
 
     >>> time_text(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     '2026-01-02 03:04:05 +0000 UTC'
@@ -49,7 +49,7 @@ def time_text(moment: datetime) -> str:
 
 
 def source_text(moment: datetime) -> str:
-    """Return a UTC time in the syntax of Go source."""
+    """Write a UTC time in the syntax of Go source code."""
     month = f"time.{_MONTHS[moment.month - 1]}"
     clock = f"{moment.hour}, {moment.minute}, {moment.second}, {moment.microsecond * 1000}"
     return f"time.Date({moment.year}, {month}, {moment.day}, {clock}, time.UTC)"
@@ -152,7 +152,7 @@ _READ = {
     "pm": r"(?P<half>[ap]m)",
     "MST": r"(?P<zone>UTC|[A-Z]{3,4}|[+-]\d{2}(?:\d{2})?+)",
 }
-# Possessive quantifiers never backtrack, as Go does not, so that no layout takes long.
+# Possessive quantifiers never backtrack, so that parsing takes linear time for every layout.
 _FRACTION = r"(?:[.,](?P<fraction>\d++))?+"
 
 
@@ -186,7 +186,7 @@ _SAME = {"short": "year", "name": "month"}
 
 
 def _named_once(parts: list[str]) -> list[str]:
-    """Make group names unique: if a part of a time occurs twice, the last occurrence counts."""
+    """Make names of groups unique: if a layout has a part of a time twice, the last one counts."""
     seen: set[str] = set()
     found: list[str] = []
     for part in reversed(parts):
@@ -247,7 +247,7 @@ def _hour(hour: int, half: str) -> int:
 def _zone(offset: str | None, name: str | None) -> timezone:
     text = offset or (name if name and name[0] in "+-" else "")
     if not text or text == "Z":
-        # Only the name UTC has a known offset; any other name counts as offset 0, as in Go.
+        # As in Go, any name of a time zone other than UTC also counts as offset 0.
         return UTC if not name or name == "UTC" else timezone(timedelta(), name)
     digits = text[1:].replace(":", "").ljust(6, "0")
     hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:6])
@@ -258,7 +258,7 @@ def _zone(offset: str | None, name: str | None) -> timezone:
 
 
 def duration_text(nanos: int) -> str:
-    """Return a duration in nanoseconds as Go prints it.
+    """Write a duration, which is given in nanoseconds, in the form of Go.
 
     >>> duration_text(3_723_000_000_000), duration_text(1_500_000), duration_text(0)
     ('1h2m3s', '1.5ms', '0s')
@@ -289,7 +289,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _date_of(value: object) -> datetime:
-    """Return a time from a time, an RFC 3339 string or seconds since 1970."""
+    """Convert a time, an RFC 3339 string or seconds since 1970 to a time."""
     match value:
         case datetime():
             return value

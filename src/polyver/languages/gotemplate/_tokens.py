@@ -1,7 +1,7 @@
 """The tokens of a template, and the values of its literals.
 
-Tokens are the text outside of actions, and the names, numbers, strings and signs inside. Literals
-are numbers, characters and strings in Go syntax.
+A token is a text outside of actions, or a name, number, string or sign inside an action. Literals
+are numbers, characters and strings in the syntax of Go.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _QUOTED = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateToken:
-    """A token and its position; the text of one of kind `error` is the message."""
+    """A token and its position; if its kind is `error`, its text is the error message."""
 
     kind: str
     text: str
@@ -59,7 +59,7 @@ class _Wrong(Exception):
 
 
 def read_tokens(source: str) -> list[TemplateToken]:
-    """Return the tokens of a template, the last of which is its end or an error.
+    """Divide a template into tokens; the last token is the end of the template or an error.
 
     >>> [token.kind for token in read_tokens("a {{- .b | c }}")]
     ['text', '{{', 'field', 'space', '|', 'space', 'name', 'space', '}}', 'end']
@@ -77,7 +77,7 @@ def _is_word(char: str) -> bool:
 
 
 class _Lexer:
-    """Walks over a template from its beginning to its end."""
+    """Reads a template from its beginning to its end."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -87,7 +87,12 @@ class _Lexer:
     def tokens(self) -> Iterator[TemplateToken]:
         while True:
             opened = self._source.find("{{", self._at)
-            yield from self._text(opened)
+            end = opened if opened >= 0 else len(self._source)
+            text = self._source[self._at : end]
+            if opened >= 0 and _TRIM_LEFT.match(self._source, opened + 2):
+                text = text.rstrip(_SPACES)
+            if text:
+                yield TemplateToken("text", text, self._at)
             if opened < 0:
                 yield TemplateToken("end", "", len(self._source))
                 return
@@ -106,14 +111,6 @@ class _Lexer:
             if self._parens:
                 raise _Wrong("unclosed left paren", self._at)
             yield self._close()
-
-    def _text(self, opened: int) -> Iterator[TemplateToken]:
-        end = opened if opened >= 0 else len(self._source)
-        text = self._source[self._at : end]
-        if opened >= 0 and _TRIM_LEFT.match(self._source, opened + 2):
-            text = text.rstrip(_SPACES)
-        if text:
-            yield TemplateToken("text", text, self._at)
 
     def _comment(self) -> None:
         start = self._at
@@ -236,12 +233,12 @@ def _shown(char: str) -> str:
 
 
 class InvalidTemplateLiteral(Exception):
-    """A literal with invalid syntax or out of range."""
+    """The literal has invalid syntax or is out of range."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateNumber:
-    """A number in a template, as an integer and as a float where it can be one."""
+    """A number in a template, as a float and, if it has an integer value, as an integer."""
 
     text: str
     whole: int | None
@@ -249,7 +246,7 @@ class TemplateNumber:
 
     @property
     def is_real(self) -> bool:
-        """True if the number is a float where no type is required."""
+        """True if the number is a float where the template requires no type."""
         hexadecimal = re.match("0[xX]", self.text) and not re.search("[pP]", self.text)
         is_char = self.text.startswith("'")
         return not hexadecimal and not is_char and re.search("[.eEpP]", self.text) is not None
@@ -264,7 +261,7 @@ _SPECIAL = re.compile(r"(?i)([+-]?)(inf|infinity|nan)")
 
 
 def parse_int(text: str) -> int | None:
-    """Return a 64-bit integer in any syntax of Go, or None if the string is not one.
+    """Parse a 64-bit integer in any syntax of Go; return None if the string is no such integer.
 
     >>> parse_int("0x_ff"), parse_int("0644"), parse_int("08"), parse_int("1_000")
     (255, 420, None, 1000)
@@ -286,7 +283,7 @@ def _integer(text: str) -> int | None:
 
 
 def parse_float(text: str) -> float | None:
-    """Return a float in any syntax of Go, without underscores, or None if the string is not one.
+    """Parse a float in any syntax of Go, but without underscores; return None if it is invalid.
 
     >>> parse_float("1e3"), parse_float("0x1p-2"), parse_float("1e999"), parse_float(".")
     (1000.0, 0.25, None, None)
@@ -304,7 +301,7 @@ def parse_float(text: str) -> float | None:
 
 
 def read_number(text: str, kind: str) -> TemplateNumber:
-    """Return a number of a template; raise `InvalidTemplateLiteral` if the string is not one."""
+    """Parse a number in a template; raise `InvalidTemplateLiteral` if it is invalid."""
     if kind == "char":
         code = _char(text)
         return TemplateNumber(text, code, float(code))
@@ -318,7 +315,7 @@ def read_number(text: str, kind: str) -> TemplateNumber:
     if real is None or "_" in plain:
         raise InvalidTemplateLiteral(f"illegal number syntax: {text}")
     if not re.search("[.eEpP]", text):
-        # A number that fits only an unsigned 64-bit integer is an error only where it is used.
+        # A number that fits only an unsigned 64-bit integer is an error when it is used, not here.
         large = _integer(text)
         if large is None or not 0 <= large < 2**64 or text.startswith("+"):
             raise InvalidTemplateLiteral(f"integer overflow: {text}")
@@ -336,14 +333,14 @@ def _char(text: str) -> int:
 
 
 def unquoted(text: str) -> str:
-    r"""Return the value of a quoted or raw string; raise `InvalidTemplateLiteral` if it is invalid.
+    r"""Parse a quoted or raw string; raise `InvalidTemplateLiteral` if it is invalid.
 
     >>> unquoted(r'"a\tb\u00e4"'), unquoted("`a\\b`")
     ('a\tbä', 'a\\b')
     """
     if text.startswith("`"):
         return text[1:-1].replace("\r", "")
-    # Escaped bytes may form a character together.
+    # Several escaped bytes may form one character together.
     joined = "".join(_characters(text[1:-1], '"'))
     return decoded(encoded(joined))
 

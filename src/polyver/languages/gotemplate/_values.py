@@ -1,7 +1,7 @@
 """Values with Go's types: plain data, and subclasses for types that Python does not distinguish.
 
-Integers from data are int64, those from templates int. Go's strings are bytes, so positions and
-lengths count bytes of UTF-8.
+An integer from data has Go's type int64, and an integer from a template has the type int. Strings
+in Go are bytes, so positions and lengths count bytes of UTF-8.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class TemplateFailure(Exception):
-    """An error in a function, without the position, which only the caller knows."""
+    """An error in a template function; the caller adds the position in the template."""
 
     def __init__(self, fact: str, hint: str = "") -> None:
         super().__init__(fact)
@@ -42,7 +42,7 @@ class TemplateFailure(Exception):
 
 
 class Int(int):
-    """An int of Go: an integer that a template wrote or counted."""
+    """Go's type int: an integer that a template contains or that a template function counted."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ class Lists(list[Any]):
 
 
 class NilList(list[Any]):
-    """A nil list, which prints as an empty one and is null in JSON."""
+    """Go's nil list, which is printed as an empty list and is null in JSON."""
 
 
 class NilStrings(Strings):
@@ -80,7 +80,7 @@ class NilStrings(Strings):
 
 
 class NilDict(dict[str, Any]):
-    """A nil mapping, to which no key can be added."""
+    """Go's nil map, to which no key can be added."""
 
 
 class Texts(dict[str, Any]):
@@ -150,15 +150,15 @@ def is_true(value: object) -> bool:
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a string, with the original bytes that were not UTF-8."""
+    """Convert a string to bytes; lone surrogates become bytes again (see `decoded`)."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decoded(content: bytes) -> str:
-    """Return a string from bytes; bytes that are not UTF-8 become lone surrogates."""
+    """Convert bytes to a string; bytes that are not UTF-8 become lone surrogates."""
     return content.decode("utf-8", "surrogateescape")
 
 
 def wrapped(number: int) -> int:
-    """Wrap a number to signed 64 bits, as Go's arithmetic does on overflow."""
+    """Reduce a number to signed 64 bits, as Go's arithmetic does on overflow."""
     return (number + 2**63) % 2**64 - 2**63

@@ -1,4 +1,4 @@
-"""Semantic versions and version constraints of sprig."""
+"""Semantic versions and version constraints, as in sprig."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPERATORS = r"(=>|=<|>=|<=|!=|~>|=|>|<|~|\^|)"
 _PARTIAL = rf"v?([0-9|xX*]+)(?:\.([0-9|xX*]+))?(?:\.([0-9|xX*]+))?{_TAIL}"
 _CONSTRAINT = re.compile(rf"\s*{_OPERATORS}\s*{_PARTIAL}\s*")
 _RANGE = re.compile(rf"\s*({_PARTIAL})\s+-\s+({_PARTIAL})\s*")
-_LONGEST: Final = 240  # core accepts 256: room for added zeros
+_LONGEST: Final = 240  # `SemVer` accepts 256 characters, so zeros can be added
 
 
 def parse_version(text: str) -> Version:
@@ -48,7 +48,7 @@ class _Constraint:
     operator: str
     version: Version
     depth: int
-    """The count of given numbers, 0 to 3."""
+    """The number of parts that the constraint gives: 2 for `1.2`, 0 for `*`."""
 
     def check(self, version: Version) -> bool:
         if version.pre and not self.version.pre and (self.operator != "!=" or self.depth < 3):
@@ -67,7 +67,7 @@ def _not_equal(wanted: _Constraint, version: Version) -> bool:
     if wanted.depth == 3:
         return wanted._compare(version) != 0
     if wanted.depth == 0:
-        # Without any number only 0.0.0 counts as equal.
+        # If the constraint has no number, only 0.0.0 counts as equal.
         return version.numbers != (0, 0, 0)
     same = version.numbers[: wanted.depth] == wanted.version.numbers[: wanted.depth]
     if same and wanted.depth == 2 and (version.pre or wanted.version.pre):
@@ -127,7 +127,7 @@ _CHECKS: dict[str, Callable[[_Constraint, Version], bool]] = {
 
 
 def satisfies(constraint: str, version: Version) -> bool:
-    """Report whether a version matches one of the alternatives of a constraint.
+    """Report whether a version meets a constraint, whose alternatives are separated by `||`.
 
     >>> satisfies(">=1.2, <2 || 3.x", parse_version("1.9.0"))
     True

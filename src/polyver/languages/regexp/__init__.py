@@ -1,16 +1,15 @@
 """Regular expressions of Go's package `regexp`, matched in linear time.
 
-Schemas use them in `pattern`, CEL rules and templates in functions.
+They occur in the keyword `pattern` of schemas, and in functions of CEL and of Go templates.
 """
 
-from polyver.languages.regexp._groups import Match
 from polyver.languages.regexp._match import (
     CompiledPattern,
     compile_pattern,
     python_pattern,
     read_pattern,
 )
-from polyver.languages.regexp._search import Search, read_search
+from polyver.languages.regexp._search import Match, Search, read_search
 from polyver.languages.regexp.syntax import InvalidPattern
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""A nondeterministic automaton that reads a string once, so that matching takes linear time."""
+"""Nondeterministic automata that read a string once, so that matching takes linear time.
+
+`Automaton` reports whether a pattern matches; `Finder` finds the span of a match, with Go's choice
+of the match: of all matches the leftmost, and of these the one that a backtracking search would
+find first. `Finder` advances all alternatives together, the preferred ones first.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from polyver.languages.regexp._tree import (
     may_be_empty,
 )
 
-__all__ = ["ACCEPTED", "Automaton", "holds"]
+__all__ = ["ACCEPTED", "Automaton", "Finder", "holds"]
 
 _MOST_KNOWN = 2000
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
@@ -27,9 +32,12 @@ class Automaton:
 
     def __init__(self, tree: RegexpNode) -> None:
         self._moves: list[tuple[Charset, int] | None] = []
-        """The characters that a state accepts, and the next state."""
+        """For each state: the characters that it accepts, and the next state."""
         self._free: list[list[tuple[str, int]]] = []
-        """Transitions without a character, with their conditions, in order of preference."""
+        """For each state: its transitions without a character, the preferred ones first.
+
+        Each transition has a condition, or "", and the next state.
+        """
         self._start = self._build(tree, ACCEPTED)
         self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
         self._known: dict[tuple[frozenset[int], str | bool, str], frozenset[int]] = {}
@@ -40,7 +48,7 @@ class Automaton:
         return len(self._moves) - 1
 
     def _build(self, node: RegexpNode, then: int) -> int:
-        """Add the states of a part that continues at another state; return the first of them."""
+        """Add the states of a node, which lead to the state `then`; return the first of them."""
         match node:
             case SingleCharacter(chars):
                 state = self._state()
@@ -94,7 +102,7 @@ class Automaton:
             return inside
         if not may_be_empty(node.part):
             return loop
-        # A turn without a character is the last, so it has to be possible to begin with one.
+        # A repeat that matches no character ends the loop, so the first repeat needs its own state.
         start = self._state()
         self._choose(start, inside, end, node)
         return start
@@ -162,3 +170,46 @@ def holds(what: str, before: str, after: str) -> bool:
         return True
     border = (before in _WORD) is not (after in _WORD)
     return border if what == "word" else not border
+
+
+class Finder(Automaton):
+    """An automaton that finds the span of a match; it keeps its states in order of preference."""
+
+    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """Return the span of the first match at or after a position."""
+        walks: dict[int, int] = {}
+        found: tuple[int, int] | None = None
+        for at in range(start, len(text) + 1):
+            before, after = text[at - 1 : at], text[at : at + 1]
+            if found is None:
+                walks.setdefault(self._start, at)
+            reached: dict[int, int] = {}
+            for state, begin in walks.items():
+                self._reach(state, begin, before, after, reached)
+            walks = {}
+            for state, begin in reached.items():
+                if state == ACCEPTED:
+                    found = (begin, at)
+                    break
+                move = self._moves[state]
+                if move is not None and after and after in move[0]:
+                    walks.setdefault(move[1], begin)
+            if found is not None and not walks:
+                break
+        return found
+
+    def _reach(
+        self, state: int, begin: int, before: str, after: str, reached: dict[int, int]
+    ) -> None:
+        waiting = [state]
+        while waiting:
+            state = waiting.pop()
+            if state in reached:
+                continue
+            reached[state] = begin
+            if state == ACCEPTED:
+                continue
+            transitions = (
+                to for what, to in self._free[state] if not what or holds(what, before, after)
+            )
+            waiting += reversed(list(transitions))

@@ -32,7 +32,7 @@ class Charset:
         return any(_has(char, name) is not turned for name, turned in self.properties)
 
     def source(self) -> str | None:
-        """Return the set in the syntax of Python's `re`; None if it cannot be expressed."""
+        """Write the set in the syntax of Python's `re`; return None if that is impossible."""
         if self.properties:
             return None
         if not self.ranges:
@@ -54,7 +54,7 @@ def _has(char: str, name: str) -> bool:
         return True
     if len(name) <= 2:
         return unicodedata.category(char).startswith(name)
-    # Python knows no scripts, but the names of characters begin with them.
+    # Python does not know scripts, but the name of a character begins with its script.
     beginning = _SCRIPTS.get(name, name.upper().replace("_", " "))
     return unicodedata.name(char, "").startswith(beginning)
 
@@ -73,7 +73,7 @@ _KNOWN_SCRIPTS = frozenset(
 
 
 def property_named(name: str) -> str | None:
-    """Return the name of a category or script; None if it does not exist."""
+    """Return the name of a general category or a script of Unicode; None if it does not exist."""
     return name if name in _CATEGORIES or name in _KNOWN_SCRIPTS else None
 
 
@@ -103,7 +103,7 @@ POSIX = {
 
 
 def without(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of all characters outside of the given ones."""
+    """Return the ranges of all characters outside of the given ranges."""
     rest: list[tuple[int, int]] = []
     start = 0
     for low, high in sorted(ranges):

@@ -3,8 +3,8 @@
 The syntax is close to Python's and differs in details: `$` is the end of the string, `\\d` and
 `\\b` are ASCII only, flags may stand anywhere, and there is no lookaround. Go matches in linear
 time; Python's `re` may take exponential time on a string that an attacker chose. So a pattern is
-parsed here. Python's `re` matches it if its number of steps is bounded for the string; otherwise
-an automaton does.
+parsed here. If the number of steps of Python's `re` is bounded for a string, `re` does the
+matching; otherwise an automaton does.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from polyver.languages.regexp._automaton import Automaton
-from polyver.languages.regexp._find import Finder
+from polyver.languages.regexp._automaton import Automaton, Finder
 from polyver.languages.regexp._tree import RegexpNode, longest_quick, states_of
 from polyver.languages.regexp.syntax import InvalidPattern, parse
 from polyver.languages.values.step_budget import spend
@@ -26,7 +25,7 @@ _STATES = 10
 
 
 class CompiledPattern:
-    """A compiled pattern and its cost."""
+    """A compiled pattern, which matches with Python's `re` or with an automaton."""
 
     def __init__(self, tree: RegexpNode) -> None:
         self._tree = tree
@@ -35,11 +34,11 @@ class CompiledPattern:
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
         self._longest = longest_quick(tree)
-        """The maximum length of strings for which Python's `re` is used; -1 if it never is."""
+        """The maximum length of strings that Python's `re` matches; -1 if `re` is never used."""
 
     @property
     def states(self) -> int:
-        """The size of the pattern with all repeats written out."""
+        """The number of states of the automaton."""
         return states_of(self._tree)
 
     def matches(self, text: str) -> bool:
@@ -62,14 +61,14 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """Return the strings of all matches that do not overlap, at most `most` of them."""
+        """Return the strings of the matches that do not overlap; -1 as `most` means all."""
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:
             span = self.find(text, at)
             if span is None:
                 break
-            # An empty match directly after another match does not count.
+            # As in Go, ignore an empty match directly after another match.
             if span[1] > span[0] or span[0] != last:
                 found.append(text[span[0] : span[1]])
             last = span[1]
@@ -79,7 +78,7 @@ class CompiledPattern:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return a function that reports whether the pattern matches anywhere in a string.
+    """Build a function that reports whether the pattern matches anywhere in a string.
 
     >>> compile_pattern("^(a|aa)+$")("a" * 5000 + "b")
     False
@@ -91,7 +90,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def read_pattern(pattern: str) -> CompiledPattern:
-    """Compile a pattern whose matches can be located.
+    """Compile a pattern; the result can also locate matches.
 
     >>> read_pattern("a+?b*").find_all("aabb")
     ['a', 'abb']
@@ -100,7 +99,7 @@ def read_pattern(pattern: str) -> CompiledPattern:
 
 
 def python_pattern(pattern: str) -> str | None:
-    """Return the pattern in the syntax of Python's `re`; None if it cannot be expressed.
+    """Convert a pattern to the syntax of Python's `re`; return None if that is impossible.
 
     >>> python_pattern("a$")
     '(?:[a]\\\\Z)'

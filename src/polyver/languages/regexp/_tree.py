@@ -1,4 +1,4 @@
-"""Syntax trees of regular expressions, and their form for Python's `re`."""
+"""Syntax trees of regular expressions, and their conversion to patterns for Python's `re`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RegexpNode:
     """A node of a syntax tree."""
 
     def source(self) -> str | None:
-        """Return the node in the syntax of Python's `re`; None if it cannot be expressed."""
+        """Write the node in the syntax of Python's `re`; return None if that is impossible."""
         raise NotImplementedError
 
     def attempts(self, length: int) -> float:  # noqa: ARG002 - used by subclasses
@@ -50,7 +50,7 @@ class SingleCharacter(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Assertion(RegexpNode):
-    """A condition on a position: beginning of the string, end of a line, word boundary."""
+    """A condition on a position, such as the beginning of the string or a word boundary."""
 
     name: str
 
@@ -96,7 +96,7 @@ class Branch(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(RegexpNode):
-    """A repeat; `most` is None without an upper bound."""
+    """A repeated part; `most` is None if there is no upper bound."""
 
     part: RegexpNode
     least: int
@@ -115,7 +115,7 @@ class Repeat(RegexpNode):
         inside = self.part.attempts(length)
         if self.most is not None and self.most <= 1:
             return 1 + inside
-        # A repeat of what can be tried in several ways may try all combinations of these.
+        # If the part can match in several ways, a repeat may try all combinations of them.
         return length + 1 if inside == 1 else math.inf
 
 
@@ -142,7 +142,7 @@ _MOST_STEPS = 200_000
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """Return the maximum length of strings on which Python's `re` is quick; -1 if there is none."""
+    """Return the maximum length of strings for which Python's `re` needs few steps; -1 if none."""
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 
@@ -169,7 +169,7 @@ def may_be_empty(tree: RegexpNode) -> bool:
 
 
 def repeats_nothing(tree: RegexpNode) -> bool:
-    """Report whether a part that may be empty is repeated: Python's `re` and Go differ then."""
+    """Report whether a part that may be empty is repeated; Python's `re` and Go differ then."""
     match tree:
         case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))

@@ -57,7 +57,7 @@ def parse(pattern: str) -> RegexpNode:
 
 
 def parse_groups(pattern: str) -> tuple[RegexpNode, dict[str, int]]:
-    """Parse a pattern with its groups; return the tree and the numbers of named groups."""
+    """Parse a pattern and keep its groups; return the tree and the numbers of named groups."""
     parser = _Parser(pattern, groups=True)
     return parser.parse(), parser.names
 
@@ -69,9 +69,9 @@ _SIMPLE = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def _bad_escape(rest: str) -> InvalidPattern:
-    """Return the error for the escape at the start of a string, as Go words it.
+    """Build Go's error for the invalid escape at the start of `rest`.
 
-    Go quotes the escape up to the character at which it stops reading.
+    The error quotes the escape up to the character at which Go stops reading.
     """
     if rest == "\\":
         return InvalidPattern("trailing backslash at end of expression", "")
@@ -83,7 +83,7 @@ def _bad_escape(rest: str) -> InvalidPattern:
 
 
 def _is_repeatable(node: RegexpNode, most: int) -> bool:
-    """Report whether nested repeats stay below a bound when multiplied."""
+    """Report whether the product of nested repeats is at most `most`."""
     match node:
         case Repeat(part, least, end):
             times = least if end is None else end
@@ -111,7 +111,7 @@ class _Parser:
     def parse(self) -> RegexpNode:
         try:
             found = self._branch()
-        except RecursionError:  # the caller may leave less of the stack than `_DEEPEST` needs
+        except RecursionError:  # the stack is too small for a nesting of `_DEEPEST`
             raise InvalidPattern("expression nests too deeply", self._text) from None
         if self._at < len(self._text):
             raise InvalidPattern("unexpected )", self._text)
@@ -138,7 +138,7 @@ class _Parser:
             if self._take("\\Q"):
                 parts += self._quotation()
                 continue
-            # After a change of flags a repeat is for what stands before that.
+            # A repeat after a change of flags repeats the part before the change.
             atom = parts.pop() if parts and self._at_repeat() else self._atom()
             if atom is not None:
                 parts.append(self._repeated(atom))
@@ -238,7 +238,7 @@ class _Parser:
         if rest.startswith(("(?P<", "(?<")) and rest not in ("(?P<", "(?<"):
             capture = rest[: rest.index(">") + 1] if ">" in rest else rest
             return InvalidPattern("invalid named capture", capture)
-        read = re.match(r"\(\?[imsU]*-?[imsU]*.?", rest, re.DOTALL)  # up to what is wrong
+        read = re.match(r"\(\?[imsU]*-?[imsU]*.?", rest, re.DOTALL)  # up to the wrong character
         return InvalidPattern("invalid or unsupported Perl syntax", read[0] if read else rest)
 
     def _set(self, letters: str, *, to: bool) -> None:

@@ -1,1 +1,1 @@
-"""Strings, durations, formats, names and YAML, as Kubernetes reads and writes them."""
+"""Strings, durations, formats, names, JSON and YAML, as Kubernetes reads and writes them."""

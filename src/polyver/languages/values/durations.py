@@ -21,7 +21,7 @@ _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 
 
 def nanoseconds(text: str) -> int | None:
-    """Return a duration in nanoseconds, or None if the string is not a duration.
+    """Convert a duration to nanoseconds; return None if the string is not a duration.
 
     >>> nanoseconds("1h1.5s"), nanoseconds("1d")
     (3601500000000, None)

@@ -1,6 +1,6 @@
-"""String formats that kube-apiserver checks, as it understands them.
+"""Checks of the string formats in schemas, such as `date-time`, with kube-apiserver's rules.
 
-A format that is not listed here is not checked, as in kube-apiserver.
+As in kube-apiserver, strings of any other format are not checked.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _is_unit(unit: str) -> bool:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an address; like kube-apiserver, ignore leading zeros in IPv4 numbers."""
+    """Parse an IP address; as in kube-apiserver, leading zeros in IPv4 addresses are allowed."""
     *front, last = text.split(":")
     if "." in last:
         last = ".".join(part.lstrip("0") or part[-1:] for part in last.split("."))
@@ -221,7 +221,7 @@ def _is_authority(text: str, *, strict: bool) -> bool:
         inside, closed, port = host[1:].rpartition("]")
         address = inside.partition("%25")[0]
         return bool(closed) and _is_port(port) and _is_ipv6(address)
-    # With other schemes than http and https, a host name may contain colons.
+    # In a URI with another scheme than http and https, the host name may contain colons.
     name, _, port = host.partition(":") if strict or ":" not in host else host.rpartition(":")
     right = _HOST.fullmatch(name if strict else name.replace(":", ""))
     return re.fullmatch("[0-9]*", port) is not None and right is not None
@@ -271,7 +271,7 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def text_format(name: str) -> Callable[[str], bool] | None:
-    """Return the function that checks a format, or None; dashes in its name do not matter.
+    """Return the function that checks a format, or None; dashes in the name are ignored.
 
     >>> date = text_format("date")
     >>> date is not None and date("2020-02-30")

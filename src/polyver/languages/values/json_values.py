@@ -1,7 +1,7 @@
-"""JSON as kube-apiserver reads it: duplicate keys, numbers as written, its error messages.
+"""Parses JSON as kube-apiserver does: with duplicate keys, numbers as written, and its messages.
 
-msgspec parses the text, but does not report duplicate keys, for example. A slower parser reads the
-few texts that msgspec would not write back unchanged.
+msgspec parses JSON fast, but it does not report duplicate keys, for example. So a text that msgspec
+would not write back unchanged is parsed again by a slower parser.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = [
 ]
 
 DEEPEST = 200
-"""The maximum nesting of values, which protects all later code that walks through them."""
+"""The maximum nesting of values; the limit protects later code that visits all values."""
 _MOST_EXPLAINED = 1 << 20  # locating an error is slow in a large body
 
 
 class Undecodable(PolyverError):
-    """Content that cannot be decoded, with kube-apiserver's message."""
+    """The content cannot be decoded; the message is kube-apiserver's."""
 
     def __init__(self, problem: str, *, unrecognized: bool = False) -> None:
         super().__init__(problem)
         self.unrecognized = unrecognized
-        """True if not even the kind of the object is known."""
+        """True if the error occurred before kube-apiserver knows the kind of the object."""
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -60,12 +60,12 @@ class Number(float):
 
 
 def read(body: bytes) -> Any:
-    """Parse JSON; Pairs and Numbers keep details that plain data would lose."""
+    """Parse JSON; `Pairs` keep duplicate keys, and `Number` keeps the text of a number."""
     return _guarded(body, _read)
 
 
 def read_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Parse JSON as plain data, and return errors for duplicate keys."""
+    """Parse JSON to plain data; also return errors for duplicate keys."""
     problems: dict[str, None] = {}
     value = _guarded(body, lambda text: _read_plain(text, problems))
     return value, tuple(problems)
@@ -97,7 +97,7 @@ _LONG = re.compile(rb"[0-9]{19}")
 
 
 def _faithful(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """Return the value that msgspec reads if it would write the same text, else `_UNFAITHFUL`."""
+    """Parse JSON with msgspec; return `_UNFAITHFUL` if msgspec would not write the same text."""
     if _LONG.search(body):
         return _UNFAITHFUL  # Go's integers have 64 bits, Python's have no limit
     try:
@@ -124,7 +124,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _read_exactly(body: bytes) -> Any:
-    """Return the value with every object as Pairs."""
+    """Parse JSON with the slower parser; each object becomes `Pairs`."""
     text = body.decode("utf-8", "polyver.replace-each-byte")
     try:
         return json.loads(
@@ -170,12 +170,12 @@ def _integer(text: str) -> int | Number:
 
 
 def written(number: float) -> str:
-    """Return a number as it was written."""
+    """Return the text of a number as it was written in JSON."""
     return number.text if isinstance(number, Number) else msgspec.json.encode(number).decode()
 
 
 def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
-    """Return plain data with numbers as Go prints them; add an error for each duplicate key."""
+    """Convert a value to plain data; add an error to `problems` for each duplicate key."""
     match value:
         case Pairs() | dict():
             found: dict[str, Any] = {}
@@ -193,7 +193,7 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
 
 
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
-    """Return a number as Go prints it: an integer if it has no decimals."""
+    """Convert a number to an integer if it has no decimals, as Go prints it."""
     if not math.isfinite(number):
         raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")
     return _trimmed(number)
@@ -209,12 +209,12 @@ _PLAIN_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(float_hook=_tri
 
 
 def quoted(text: str) -> str:
-    """Return a string in quotes, as Go quotes it in errors."""
+    """Write a string in quotes, as Go does in error messages."""
     return '"' + "".join(f"\\{each}" if each in '"\\' else _shown(each) for each in text) + '"'
 
 
 class _Scan:
-    """Finds the first invalid character and describes it as Go does."""
+    """Finds the first invalid character in JSON, and describes the error as Go does."""
 
     def __init__(self, body: bytes) -> None:
         self._text = body.decode("latin-1")  # Go reads bytes
@@ -254,7 +254,7 @@ class _Scan:
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:
-        """Skip a value; return True if it is an object or a list that has only begun."""
+        """Skip a value, but only the first character of an object or a list; then return True."""
         match character := self._next():
             case "{" | "[":
                 self._open.append(character)

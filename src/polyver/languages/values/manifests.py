@@ -1,4 +1,4 @@
-"""Reads manifests as kubectl does, with line numbers in errors, and writes YAML."""
+"""Reads manifests in YAML and JSON as kubectl does, with line numbers for errors; writes YAML."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file: its value, and the line of each part of it."""
+    """One document of a YAML or JSON file: its value, and the line of each part of the value."""
 
     value: object
     source: str
@@ -46,7 +46,9 @@ class Document:
     _path: Path = ()
 
     def place(self, *path: str | int) -> str:
-        """Return the position of a field or its nearest parent: `defs.yaml:7, spec.version`.
+        """Write the position of a field, such as `defs.yaml:7, spec.version`.
+
+        If the field does not exist, the line is that of its nearest existing parent.
 
         >>> load_manifests("a: 1\\nb: [2]", "x.yaml")[0].place("b", 0)
         'x.yaml:2, b[0]'
@@ -56,7 +58,7 @@ class Document:
         return f"{where}, {dotted(whole)}" if whole else where
 
     def read(self, kind: type[T]) -> T:
-        """Return the value as a typed structure; raise `InvalidManifest` if it does not fit."""
+        """Convert the value to a type; raise `InvalidManifest` if it does not fit."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
@@ -64,11 +66,11 @@ class Document:
             raise InvalidManifest(fact, at=self.place(*path), hint=hint) from None
 
     def without_nulls(self) -> Document:
-        """Return the document without nulls, which mean absent fields in a Kubernetes object."""
+        """Return the document without nulls; in a Kubernetes object, null means an absent field."""
         return Document(without_nulls(self.value), self.source, self._mark, self._path)
 
     def key_was_text(self, *path: str | int) -> bool:
-        """Report whether the last key of a path was a string, not a number or a boolean."""
+        """Report whether the last key of a path is a string in YAML, not a number or a boolean."""
         return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
@@ -77,7 +79,7 @@ class Document:
         return Document(value, self.source, self._mark_at(path), self._path + path)
 
     def _mark_at(self, path: Path) -> Mark:
-        """Return the mark at a path or of its nearest parent."""
+        """Return the mark of the value at a path, or of its nearest existing parent."""
         mark = self._mark
         for step in path:
             if step not in mark.inside:
@@ -90,7 +92,7 @@ class Document:
 
 
 def dotted(path: Path) -> str:
-    """Return a path with dots, and with indexes in brackets.
+    """Write a path with dots, and with indexes in brackets.
 
     >>> dotted(("spec", "ports", 0, "app.kubernetes.io/name"))
     'spec.ports[0]."app.kubernetes.io/name"'
@@ -112,9 +114,10 @@ def problem_of(error: msgspec.ValidationError, value: object) -> tuple[str, Path
 
 
 def _steps(where: str, value: object, fact: str) -> Path:
-    """Return the path in a message of msgspec, such as `$.spec.versions[0].version`.
+    """Read the path in a message of msgspec, such as `$.spec.versions[0].version`.
 
-    msgspec does not name the key of a mapping, so the first key with a value of that type is taken.
+    msgspec does not name the key of a mapping. The path then has the first key whose value has the
+    wrong type.
     """
     known, unknown, _ = where.partition("[...]")
     found = re.findall(r"\[(\d+)\]|\.([^.\[\]]+)", known)
@@ -160,7 +163,7 @@ def _advice(fact: str) -> str:
 
 
 def load_manifests(text: str, source: str) -> list[Document]:
-    """Return the documents of a YAML or JSON text, without empty ones.
+    """Parse a YAML or JSON text; return its documents, except empty documents.
 
     >>> [document.value for document in load_manifests("mode: 0644\\n---\\nday: 2026-01-02", "x")]
     [{'mode': 420}, {'day': '2026-01-02'}]
@@ -175,7 +178,7 @@ def load_manifests(text: str, source: str) -> list[Document]:
     except InvalidManifest as error:
         problem = error
     if text.lstrip().startswith(("{", "[")):
-        # JSON is nearly YAML: lines are the same, but escapes and some characters differ.
+        # The YAML parser finds the lines; escapes and some characters are read as JSON.
         found = read_json(text, source)
         if found is not None:
             mark = documents[0]._mark if documents and problem is None else Mark(1)
@@ -186,7 +189,7 @@ def load_manifests(text: str, source: str) -> list[Document]:
 
 
 _TIME = "tag:yaml.org,2002:timestamp"
-"""kubectl reads timestamps as strings; other readers do not."""
+"""The tag of timestamps; kubectl reads them as strings, but other readers do not."""
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -224,7 +227,7 @@ _TAGS: Mapping[type, str] = {
 
 
 def dump_yaml(value: object) -> str:
-    """Return plain data as YAML that kubectl reads back as the same data.
+    """Write plain data as YAML that kubectl reads back as the same data.
 
     >>> print(dump_yaml({"version": "1.2", "answer": "y", "size": 2}), end="")
     version: '1.2'

@@ -31,7 +31,7 @@ def dns_label_problems(name: str) -> list[str]:
     if _LABEL.fullmatch(name):
         return [] if len(name) <= 63 else ["must be no more than 63 characters"]
     long = [] if len(name) <= 63 else ["must be no more than 63 characters"]
-    # A name that is valid except for its dots gets only that error.
+    # A name whose only fault is its dots gets only the error about dots.
     if _SUBDOMAIN.fullmatch(name):
         return [*long, "must not contain dots"]
     return [
@@ -66,7 +66,7 @@ def dns_1035_label_problems(name: str) -> list[str]:
 
 
 def label_key_problems(key: str) -> list[str]:
-    """Return the errors in a label key, in kube-apiserver's words."""
+    """Return the errors in a label key."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [
@@ -96,7 +96,7 @@ def label_key_problems(key: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
-    """Return the errors in a label value, in kube-apiserver's words."""
+    """Return the errors in a label value."""
     problems: list[str] = []
     if len(value) > 63:
         problems.append("must be no more than 63 bytes")

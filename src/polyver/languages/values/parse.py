@@ -1,7 +1,7 @@
 """Parses YAML, as kubectl reads it, and JSON to plain data with line numbers.
 
-PyYAML's own constructors follow YAML 1.1 where kubectl's library does not, accept duplicate keys
-and nest without limit, so values are built here from the parser's events.
+The constructors of PyYAML follow YAML 1.1 where kubectl's library does not. They also accept
+duplicate keys and any depth. So this module builds the values from the events of PyYAML's parser.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = [
     "scalar",
 ]
 
-_LONGEST_INTEGER = 70  # 64 binary digits, a sign and a prefix, and some zeros
+_LONGEST_INTEGER = 70  # 64 binary digits, a sign, a prefix and some leading zeros
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """Return the value that kubectl reads from a plain scalar.
+    """Convert a plain scalar of YAML (without quotes and tag) to the value that kubectl reads.
 
     >>> [scalar(text) for text in ("0644", "1e3", "yes", "2026-01-02", "1:30")]
     [420, 1000, True, '2026-01-02', '1:30']
@@ -72,7 +72,7 @@ _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+
 
 
 def _integer(digits: str) -> int | None:
-    """Return an integer of 64 bits, signed or unsigned; None for others, which become floats."""
+    """Parse an integer of 64 bits, signed or unsigned; return None for all other strings."""
     found = _INTEGER.fullmatch(digits) if len(digits) <= _LONGEST_INTEGER else None
     if found is None:
         return None
@@ -83,7 +83,7 @@ def _integer(digits: str) -> int | None:
 
 
 def number(value: float, text: str) -> str | int | float:
-    """Return a number as JSON shows it, an integer if it has no decimals; `text` if not finite."""
+    """Return a float as JSON writes it: an integer if it has no decimals; `text` if not finite."""
     if not math.isfinite(value):
         return text
     if value.is_integer() and abs(value) < 1e21:
@@ -92,18 +92,18 @@ def number(value: float, text: str) -> str | int | float:
 
 
 DEEPEST = 200
-_MOST_PER_CHARACTER = 10  # limits the total size of expanded aliases
+_MOST_PER_CHARACTER = 10  # limits the total size of the values that aliases stand for
 
 
 _NOTHING: Mapping[str | int, Mark] = MappingProxyType({})
 
 
 class InvalidManifest(PolyverError):
-    """A manifest that cannot be used, with the file, line and field."""
+    """The manifest cannot be used; the error has the file, the line and the field."""
 
 
 class Mark:
-    """The line of a value, and the marks of the values in it."""
+    """The line of a value in the text, and the marks of the values inside it."""
 
     __slots__ = ("inside", "key_was_text", "line")
 
@@ -116,16 +116,16 @@ class Mark:
 
 
 class RefusedManifest(InvalidManifest):
-    """A manifest that is refused although it can be parsed: a duplicate key, too deep or large."""
+    """The manifest can be parsed, but has a duplicate key, is nested too deeply or is too large."""
 
 
 class YamlReader:
-    """Builds values from the events of the YAML parser."""
+    """Builds values from the events of PyYAML's parser."""
 
     def __init__(
         self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
     ) -> None:
-        """Refuse duplicate keys or, if `doubled` is given, add them to it with their lines."""
+        """Refuse duplicate keys or, if the list `doubled` is given, add keys and lines to it."""
         self._doubled = doubled
         self._source = source
         self._line = 1
@@ -237,7 +237,7 @@ class YamlReader:
         value: object,
         value_mark: Mark,
     ) -> None:
-        """Add the keys that `<<` names, unless the mapping has them itself."""
+        """Add the keys of the mappings after `<<`, except keys that the mapping itself has."""
         if isinstance(value, list):
             for number, item in enumerate(value):
                 self._merge(fields, inside, item, value_mark.inside[number])
@@ -296,7 +296,10 @@ def _problem(error: Exception) -> str:
 
 
 def read_json(text: str, source: str) -> object:
-    """Return the value of a JSON text; None if the text is not JSON."""
+    """Parse a JSON text; return None if the text is not JSON.
+
+    Raise `RefusedManifest` for a duplicate key and for too deep nesting.
+    """
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         fields = dict(pairs)
@@ -322,7 +325,7 @@ def read_json(text: str, source: str) -> object:
 
 
 def _json_number(text: str) -> int | float:
-    """Read a number as a plain YAML scalar; raise ValueError if it is not a number."""
+    """Read a JSON number like a plain scalar of YAML; raise ValueError for NaN and infinity."""
     found = scalar(text)
     if not isinstance(found, int | float):
         raise ValueError(f"{text} is not a number that JSON has")  # noqa: TRY004 - as json does

@@ -1,6 +1,6 @@
-"""An allowance of steps for work that can be repeated.
+"""An allowance of steps, so that a check does not block the event loop.
 
-The event loop checks an object with an allowance; a check that needs more steps is stopped and
+The event loop checks an object with an allowance. If the check needs more steps, it is stopped and
 repeated in a worker thread, which has no allowance.
 """
 
@@ -14,7 +14,7 @@ __all__ = ["OverAllowance", "allowed", "limited", "spend"]
 
 
 class OverAllowance(Exception):
-    """More steps are needed than the allowance has left."""
+    """The work needs more steps than the allowance has left."""
 
 
 _left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
@@ -22,7 +22,7 @@ _left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
 
 @contextmanager
 def limited(steps: int) -> Iterator[None]:
-    """Raise `OverAllowance` if the body spends more than a number of steps.
+    """Set an allowance for the block; `spend` raises `OverAllowance` if the block exceeds it.
 
     >>> with limited(10):
     ...     spend(11)
@@ -43,7 +43,7 @@ def allowed() -> int | None:
 
 
 def spend(steps: int) -> None:
-    """Count steps before they are executed; raise `OverAllowance` if too few are left."""
+    """Take steps from the allowance before executing them; raise `OverAllowance` if it is spent."""
     left = _left.get()
     if left is not None:
         left[0] -= steps

@@ -1,6 +1,6 @@
-"""Values as kube-apiserver writes them in error messages, unlike Python and JSON.
+"""Writes values in the form of kube-apiserver's error messages, which differs from Python and JSON.
 
-Clients show these messages and compare them in tests, so they are identical.
+Clients show these messages and compare them in tests, so the messages must be identical.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
 }
-"""Characters that are escaped inside quotes."""
+"""Characters that are escaped inside quotes, with their escapes."""
 _HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 _LARGEST = 2**53 - 1
 
 
 def quoted(text: str) -> str:
-    r"""Return a string in quotes.
+    r"""Write a string in quotes, with Go's escapes.
 
     >>> print(quoted('a "b"\n'), quoted("ä\x00\u200b"))
     "a \"b\"\n" "ä\x00\u200b"
@@ -63,7 +63,7 @@ def _escaped(char: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as error messages show it.
+    """Write a value in the form of error messages.
 
     >>> shown("a"), shown(1e-7), shown(5.0), shown([1.0, "<"]), shown(None)
     ('"a"', '1e-07', '5', '[1,"\\\\u003c"]', 'null')
@@ -78,7 +78,7 @@ def shown(value: Any) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """Return a number or boolean as error messages show it.
+    """Write a number or a boolean in the form of error messages.
 
     >>> number_text(100000.0), number_text(1e6), number_text(0.5), number_text(True)
     ('100000', '1e+06', '0.5', 'true')
@@ -91,7 +91,7 @@ def number_text(value: int | float) -> str:
 
 
 def _float(value: float, *, smallest: float, largest: float) -> str:
-    """Return the shortest form of a number, with an exponent outside of the bounds."""
+    """Write a number in its shortest form; outside of the bounds it has an exponent."""
     number = Decimal(repr(value))
     if value == 0 or smallest <= abs(value) < largest:
         text = f"{number:f}"
@@ -103,7 +103,7 @@ def _float(value: float, *, smallest: float, largest: float) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON, as error messages show objects and lists."""
+    """Write a value as JSON, in the form in which error messages show objects and lists."""
     match value:
         case dict():
             pairs = (f"{json_text(str(key))}:{json_text(value[key])}" for key in sorted(value))
@@ -121,7 +121,7 @@ def json_text(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """Return a float as JSON shows it.
+    """Write a float in the form of Go's JSON.
 
     >>> float_text(1e-6), float_text(1e-7), float_text(1e21)
     ('0.000001', '1e-07', '1e+21')
@@ -135,12 +135,12 @@ def fits_int64(value: int) -> bool:
 
 
 def as_number(value: int | float) -> int | float:
-    """Return a number as kube-apiserver stores it: an integer outside int64 becomes a float."""
+    """Convert an integer outside int64 to a float, as kube-apiserver does; keep other numbers."""
     return value if isinstance(value, float) or fits_int64(value) else float(value)
 
 
 def is_integral(value: float) -> bool:
-    """Report whether a float counts as an integer; a tiny difference is ignored."""
+    """Report whether a float is an integer, except for a tiny difference."""
     if not math.isfinite(value) or abs(value) > _LARGEST:
         return False
     rounded = float(round(value))
@@ -165,7 +165,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def without_nulls(value: Any) -> Any:
-    """Return plain data without nulls in mappings; lists keep theirs.
+    """Remove nulls from all mappings in plain data; nulls in lists stay.
 
     >>> without_nulls({"a": [None, {"b": None}], "c": None})
     {'a': [None, {}]}

@@ -1,1 +1,1 @@
-"""Converts objects to the rows of tables, for `polyver.kube.objects.tables`."""
+"""Converts objects to rows of the tables that `kubectl get` prints."""

@@ -1,6 +1,7 @@
-"""The columns of a table, and the functions that make their cells from parts of an object.
+"""Columns of the tables that `kubectl get` prints, and functions that build cells from an object.
 
-Printers are built from them. Ages and durations have a short form, such as `5m30s`.
+A printer is built from columns and the function for the cells of each column. Ages and durations
+have a short form, such as `5m30s`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ CellOf = Callable[[Object, datetime], Cell]
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """The definition of a column; kubectl shows those of priority 0, and all with `-o wide`."""
+    """The header of a column. Without `-o wide`, kubectl shows only columns of priority 0."""
 
     name: str
     type: str = "string"
@@ -71,15 +72,15 @@ class Printer:
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, datetime], list[Cell]]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    """Returns the conditions of a row, by which clients can hide it."""
+    """Returns the conditions of an object's row; clients can hide a row by its conditions."""
     default_of: Callable[[Sequence[Object]], str | None] | None = None
-    """Returns the name of the default object in a list; its row is marked."""
+    """Returns the name of the default object in a list, such as a StorageClass, to mark its row."""
     null_rows: bool = False
-    """True if an empty table has null for its rows, as the oldest kinds have."""
+    """True if an empty table has null as its rows, as in kube-apiserver for the oldest kinds."""
 
 
 def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:
-    """Return a printer from columns and their cell functions."""
+    """Build a printer from columns and their cell functions."""
     makers = tuple(cell for _, cell in columns)
 
     def cells(obj: Object, now: datetime) -> list[Cell]:
@@ -104,16 +105,16 @@ _SCALE = (
     (8 * _YEAR, "y", "d"),
     (float("inf"), "y", ""),
 )
-"""For each limit: the unit for durations below it, and the smaller unit that is added."""
+"""For durations below each limit: the unit, and the smaller unit that is added."""
 _LIMITS = [limit for limit, _, _ in _SCALE]
 _LONGEST = (2**63 - 1) // 10**9
-"""The maximum of Go's durations in seconds: 292 years."""
+"""The longest duration in Go, in seconds: 292 years."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def human_duration(seconds: float) -> str:
-    """Return a duration in short form; almost two seconds below 0 are allowed, as clocks differ.
+    """Format a duration in short form; down to almost -2 seconds it is 0, because clocks differ.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -129,7 +130,7 @@ def human_duration(seconds: float) -> str:
 
 
 def age_of(time: str | None, now: datetime) -> str:
-    """Return the age of a time, which may be missing or invalid.
+    """Format the time since `time`, which may be missing or invalid.
 
     >>> age_of("2026-01-01T00:00:00Z", datetime(2026, 1, 4, tzinfo=UTC))
     '3d'
@@ -175,7 +176,7 @@ def at(obj: Any, path: str) -> Any:
 def column(
     name: str, cell: CellOf, description: str, *, holds: str = "string", priority: int = 0
 ) -> tuple[TableColumn, CellOf]:
-    """Return a column and the function that makes its cells."""
+    """Build a column, and return it with the function that builds its cells."""
     return TableColumn(name, holds, description=description, priority=priority), cell
 
 
@@ -185,17 +186,17 @@ def integer(name: str, cell: CellOf, description: str) -> tuple[TableColumn, Cel
 
 
 def wide(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf]:
-    """Return a column that kubectl shows only with `-o wide`."""
+    """Build a column that kubectl shows only with `-o wide`."""
     return column(name, cell, description, priority=1)
 
 
 def maker(cell: Callable[[Object], Cell]) -> CellOf:
-    """Return a cell function that does not depend on the time."""
+    """Build a cell function from a function that does not need the current time."""
     return lambda obj, _: cell(obj)
 
 
 def text(path: str, missing: str = "") -> CellOf:
-    """Return a cell function for the string at a path, or `missing`."""
+    """Build a cell function for the string at a path; without a string it returns `missing`."""
 
     def cell(obj: Object, _: datetime) -> Cell:
         found = at(obj, path)
@@ -205,22 +206,22 @@ def text(path: str, missing: str = "") -> CellOf:
 
 
 def number(path: str) -> CellOf:
-    """Return a cell function for the number at a path, or 0."""
+    """Build a cell function for the number at a path, or 0."""
     return lambda obj, _: at(obj, path) or 0
 
 
 def flag(path: str) -> CellOf:
-    """Return a cell function for the truth of the value at a path."""
+    """Build a cell function that reports whether the value at a path is true."""
     return lambda obj, _: bool(at(obj, path))
 
 
 def count(*paths: str) -> CellOf:
-    """Return a cell function for the total number of items in the lists or maps at some paths."""
+    """Build a cell function for the total number of items in the lists or maps at some paths."""
     return lambda obj, _: sum(len(at(obj, path) or ()) for path in paths)
 
 
 def since(path: str, missing: str = "<unknown>") -> CellOf:
-    """Return a cell function for the age of the time at a path."""
+    """Build a cell function for the age of the time at a path."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         time = at(obj, path)
@@ -230,7 +231,7 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 
 def labels(path: str) -> CellOf:
-    """Return a cell function for the labels at a path in selector syntax."""
+    """Build a cell function for the labels at a path, written as a label selector."""
     return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
 
 
@@ -239,7 +240,7 @@ def joined_labels(found: Mapping[str, str]) -> str:
 
 
 def selector(path: str, empty: str = "<none>") -> CellOf:
-    """Return a cell function for the label selector at a path, as kubectl accepts it with `-l`."""
+    """Build a cell function for the label selector at a path, in the syntax of `kubectl -l`."""
     return lambda obj, _: _selector(at(obj, path) or {}) or empty
 
 
@@ -263,7 +264,7 @@ def _expression(key: str, operator: str, values: Iterable[str]) -> str:
 
 
 def subjects(kind: str) -> CellOf:
-    """Return a cell function for the names of a role binding's subjects of one kind."""
+    """Build a cell function for the names of a role binding's subjects of one kind."""
 
     def name(subject: Mapping[str, str]) -> str:
         inside = f"{subject.get('namespace', '')}/" if kind == "ServiceAccount" else ""
@@ -275,7 +276,7 @@ def subjects(kind: str) -> CellOf:
 
 
 def counted(shown: list[str], *, most: int, total: int | None = None, between: str = ",") -> str:
-    """Join the first few items, and add the number of others.
+    """Join the first `most` items, and add the number of the remaining items.
 
     >>> counted(["a", "b", "c"], most=2)
     'a,b + 1 more...'

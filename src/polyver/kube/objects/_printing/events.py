@@ -1,4 +1,4 @@
-"""The table of events, whose fields have different names in the two API groups."""
+"""The table of events; the two API groups of events have different names for their fields."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NEW = _EventFieldNames(
 
 
 def event_printer(names: _EventFieldNames) -> Printer:
-    """Return the printer of events of one group."""
+    """Build the printer for the events of one API group."""
 
     def first(event: Object, now: datetime) -> Cell:
         return age_of(event.get(names.first) or event.get("eventTime"), now)

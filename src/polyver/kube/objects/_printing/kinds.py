@@ -45,7 +45,7 @@ DATED = replace(printer(NAME, CREATED), null_rows=True)
 
 
 def builtin_printer(group: str, kind: str) -> Printer:
-    """Return the printer of a built-in kind; the default has a name and an age.
+    """Return the printer of a built-in kind; a kind without one of its own shows name and age.
 
     >>> [column.name for column in builtin_printer("", "ConfigMap").columns]
     ['Name', 'Data', 'Age']
@@ -68,7 +68,7 @@ def _each_container(template: str, field: str) -> CellOf:
 
 
 def _containers(template: str) -> tuple[Shown, Shown]:
-    """Return the columns for the containers of a pod template."""
+    """Build the columns for the containers of a pod template."""
     return (
         wide("Containers", _each_container(template, "name"), "The names of the containers."),
         wide("Images", _each_container(template, "image"), "The images of the containers."),

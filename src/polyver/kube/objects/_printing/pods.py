@@ -1,4 +1,4 @@
-"""The table of pods: the ready containers, and the status in one word."""
+"""The table of pods, with the number of ready containers and a status such as `Running`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _holds(pod: Object, condition: str) -> bool:
 
 
 def _stops(container: Object, sidecars: set[str]) -> bool:
-    """Report whether the init containers after this one cannot start yet."""
+    """Report whether this init container keeps the next init container from starting."""
     return not _done(container) and not (
         container.get("name") in sidecars and container.get("started")
     )
@@ -100,7 +100,7 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Count init containers up to the first that blocks the others; return True if one does."""
+    """Count init containers up to the first unfinished one; return True if there is one."""
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
         if _stops(container, sidecars):

@@ -1,4 +1,4 @@
-"""Cells of built-in kinds that need more than the value of a field."""
+"""Functions for cells of built-in kinds that are not just the value of one field."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["targets"]
 
 
 def _holds(obj: Object, condition: str) -> bool:
-    """Report whether the first condition of a type is true."""
+    """Report whether the first condition of a type has the status True."""
     found = at(obj, "status.conditions") or ()
     states = [each.get("status") for each in found if each.get("type") == condition]
     return states[:1] == ["True"]
 
 
 def _addresses(obj: Object) -> list[str]:
-    """Return the IP addresses of a load balancer, or host names instead."""
+    """Return the addresses of a load balancer: the IP of each, or its host name if it has no IP."""
     found = at(obj, "status.loadBalancer.ingress") or ()
     return sorted({each.get("ip") or each.get("hostname") or "" for each in found} - {""})
 
@@ -117,7 +117,8 @@ def hosts(ingress: Object) -> str:
     hosts = [rule["host"] for rule in rules if rule.get("host")]
     if not hosts:
         return "*"
-    # Rules without a host count among the others, but only after three with a host.
+    # As in kubectl, the number of further rules counts rules without a host only if a rule follows
+    # the third one with a host.
     third = [number for number, rule in enumerate(rules) if rule.get("host")][2:3]
     cut = bool(third) and len(rules) > third[0] + 1
     return counted(hosts, most=3, total=len(rules) if cut else len(hosts[:3]))
@@ -230,7 +231,7 @@ def claim(volume: Object) -> str:
 
 
 def default_class(classes: Sequence[Object]) -> str | None:
-    """Return the newest class that is marked as default; of equally new ones the first by name."""
+    """Return the name of the newest class that is marked as default, or the first of several."""
     marked = [each["metadata"] for each in classes if _says_default(each, *_DEFAULT_CLASS)]
     marked.sort(key=lambda metadata: metadata["name"])
     newest = max(marked, key=lambda each: each.get("creationTimestamp") or "", default=None)
@@ -247,7 +248,7 @@ def ingress_class_name(obj: Object) -> str:
     return (at(obj, "metadata.name") or "") + (" (default)" if default else "")
 
 
-# Nodes, quotas, events, definitions
+# Nodes, quotas, CustomResourceDefinitions
 
 
 def node_status(node: Object) -> str:
@@ -315,7 +316,7 @@ _PARTS = {
 
 
 def targets(autoscaler: Object) -> str:
-    """Return the first two metrics, such as `cpu: 33%/80%`."""
+    """Format the first two metrics of an autoscaler, such as `cpu: 33%/80%`."""
     specs = _metrics(autoscaler)
     if not specs:
         return "<none>"
@@ -326,7 +327,7 @@ def targets(autoscaler: Object) -> str:
 
 
 def _metrics(autoscaler: Object) -> list[Any]:
-    """Return the metrics of v2, or the only one of v1."""
+    """Return the metrics of an autoscaler in the form of v2; in v1 there is only one."""
     target = at(autoscaler, "spec.targetCPUUtilizationPercentage")
     if target is None:
         return at(autoscaler, "spec.metrics") or []

@@ -1,4 +1,8 @@
-"""Server-side apply and managedFields on plain data: ownership of the fields of an object."""
+"""Server-side apply on plain data, and managedFields: who owns which field of an object.
+
+An owner is a manager that applied a field (an applier) or wrote it in another way (an updater). A
+configuration is the object that a client applies.
+"""
 
 from polyver.kube.objects.apply._apply import apply
 from polyver.kube.objects.apply._entries import Entry, InvalidEntries, read_entries

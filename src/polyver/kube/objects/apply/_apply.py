@@ -1,4 +1,4 @@
-"""Server-side apply: merges a configuration into an object and tracks the owners of its fields."""
+"""Server-side apply: merge a configuration into an object, and track the owners of its fields."""
 
 from __future__ import annotations
 
@@ -57,16 +57,23 @@ def apply(
     now: str,
     force: bool = False,
 ) -> tuple[Object, list[Entry]]:
-    """Return the object to store when a configuration is applied, and its managedFields.
+    """Apply a configuration: return the object to store, and the entries of its managedFields.
 
-    `live` is None if the object does not exist yet. The returned object has no managedFields and no
-    defaults yet; if nothing changes, it is `live` without managedFields.
+    `live` is None if the object does not exist yet. The returned object has no managedFields, and
+    defaults are not added yet. If nothing changes, the returned object is `live` without
+    managedFields.
     """
     _check(config, scope)
     there = scope.empty if live is None else bare(live)
     owner = scope.owner(manager, "Apply")
     try:
-        owners = known_owners(_owners_of(live, there, scope, now), scope)
+        entries = (live or {}).get("metadata", {}).get("managedFields")
+        if entries or live is None:
+            owners = stored_entries(entries)
+        else:
+            # No field of the live object has an owner, so BEFORE owns all its fields.
+            owners = updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
+        owners = known_owners(owners, scope)
         try:
             found, owners = _merged(there, config, owners, scope=scope, owner=owner, force=force)
         except ApplyConflict as taken:
@@ -99,7 +106,7 @@ def _check(config: Object, scope: Scope) -> None:
 
 
 def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
-    """Return the error for an object with values that its schema does not allow, or None."""
+    """Build the error for an object with values that its schema does not allow; None if all fit."""
     problem = misfits(obj, scope.schema)
     if not problem:
         return None
@@ -117,14 +124,6 @@ def _text(metadata: Object, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _owners_of(live: Object | None, there: Object, scope: Scope, now: str) -> Owners:
-    """Return the owners of the live fields; without any, `before-first-apply` owns them all."""
-    entries = (live or {}).get("metadata", {}).get("managedFields")
-    if entries or live is None:
-        return stored_entries(entries)
-    return updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
-
-
 def _merged(
     live: Object,
     config: Object,
@@ -134,21 +133,24 @@ def _merged(
     owner: ManagerIdentifier,
     force: bool,
 ) -> tuple[Object, Owners]:
-    """Return the object with the configuration merged into it, and the owners of its fields."""
+    """Merge the configuration into the object; return the merged object and its owners.
+
+    Raise `ApplyConflict` if another manager owns a changed field, unless `force` is set.
+    """
     last = known.get(owner)
     mine = scope.reset(owned(config, scope.schema))
     time = last.time if last else None
     owners = {**known, owner: OwnedFields(scope.api_version, mine, time)}
     merged = merge(live, config, scope.schema)
     if last is not None:
-        # If fields are owned in several versions, only conversions can show which ones the manager
-        # applied last time and does not apply now.
+        # Fields that the manager applied last time and does not apply now are removed. If owners
+        # wrote in several API versions, the sets cannot be compared without conversions.
         several = any(each.api_version != scope.api_version for each in known.values())
         if last.fields if several else difference(last.fields, mine):
             merged = _Pruning(scope, owners, last).pruned(merged)
     owners, _ = settle(live, merged, owners, scope=scope, force=force, writer=owner)
     if owner in owners:
-        # The writer goes last, without the fields that never have an owner.
+        # The manager that applies becomes the last owner, without fields that are never owned.
         own = owners.pop(owner)
         fields = stripped(own.fields)
         if fields:
@@ -157,53 +159,51 @@ def _merged(
 
 
 class _Pruning:
-    """Removes fields that a manager applied last time, does not apply now, and nobody else owns."""
+    """Removes fields that a manager no longer applies, unless another manager owns them."""
 
     def __init__(self, scope: Scope, owners: Owners, last: OwnedFields) -> None:
         self._scope, self._owners, self._last = scope, owners, last
 
     def pruned(self, merged: Object) -> Object:
+        scope, version = self._scope, self._last.api_version
         try:
-            return self._pruned(merged)
+            whole = scope.in_version(merged, version, "merged object to last applied version")
+            if whole is None:
+                return merged
+            schema = type_of(scope.shapes[version])
+            last = named(self._last.fields, schema)
+            left = self._with_owned(whole, remove(whole, last, schema))
+            left = scope.in_version(left, version, "pruned object to last applied version") or whole
+            gone = difference(_named_fields(whole, schema), _named_fields(left, schema))
+            found = remove(whole, common(gone, last), schema)
+            return scope.in_version(found, scope.api_version, "pruned object") or merged
         except Mistyped as error:
             raise Mistyped(f"failed to prune fields: {error}") from None
 
-    def _pruned(self, merged: Object) -> Object:
-        scope, version = self._scope, self._last.api_version
-        whole = scope.in_version(merged, version, "merged object to last applied version")
-        if whole is None:
-            return merged
-        schema = type_of(scope.shapes[version])
-        last = named(self._last.fields, schema)
-        left = self._with_owned(whole, remove(whole, last, schema))
-        left = scope.in_version(left, version, "pruned object to last applied version") or whole
-        gone = difference(_named_fields(whole, schema), _named_fields(left, schema))
-        found = remove(whole, common(gone, last), schema)
-        return scope.in_version(found, scope.api_version, "pruned object") or merged
-
     def _with_owned(self, merged: Object, left: Object) -> Object:
-        """Return `left` with the fields that others own restored, each in its own version."""
+        """Restore in the pruned object `left` the fields of `merged` that an owner has.
+
+        Each owner's fields are restored in the API version in which they were written.
+        """
         first, rest = self._last.api_version, dict[str, Fields]()
         for each in self._owners.values():
             rest[each.api_version] = union(rest.get(each.api_version, {}), each.fields)
-        # The last applied version comes first: it may have fields that conversions need.
+        # Begin with the version of the last apply: conversions may need fields that it restores.
         for version in sorted(rest, key=lambda each: (each != first, each)):
             try:
-                merged, left = self._with_owned_in(version, rest[version], merged, left)
+                there = self._scope.in_version(
+                    merged, version, f"merged object at version {version}"
+                )
+                here = self._scope.in_version(left, version, f"pruned object at version {version}")
+                if there is None or here is None:
+                    continue
+                schema = type_of(self._scope.shapes[version])
+                stays = union(_named_fields(here, schema), named(rest[version], schema))
+                gone = difference(_named_fields(there, schema), stays)
+                merged, left = there, remove(there, gone, schema)
             except Mistyped as error:
                 raise Mistyped(f"failed add back owned items: {error}") from None
         return left
-
-    def _with_owned_in(
-        self, version: str, theirs: Fields, merged: Object, left: Object
-    ) -> tuple[Object, Object]:
-        there = self._scope.in_version(merged, version, f"merged object at version {version}")
-        here = self._scope.in_version(left, version, f"pruned object at version {version}")
-        if there is None or here is None:
-            return merged, left
-        schema = type_of(self._scope.shapes[version])
-        stays = union(_named_fields(here, schema), named(theirs, schema))
-        return there, remove(there, difference(_named_fields(there, schema), stays), schema)
 
 
 def _named_fields(value: Object, schema: ApplySchema) -> Fields:
@@ -211,7 +211,7 @@ def _named_fields(value: Object, schema: ApplySchema) -> Fields:
 
 
 def _refusal(conflicts: Conflicts) -> ApiError:
-    """Return the error that lists conflicts by owner, as kube-apiserver does."""
+    """Build the error that lists conflicts by owner, as kube-apiserver does."""
     found = [
         (owner, path_text(path))
         for owner in sorted(conflicts, key=lambda owner: owner.text)
@@ -244,10 +244,10 @@ def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
 
 
 def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
-    """Return conflicts, except those on unchanged fields that client-side apply wrote.
+    """Return the conflicts without fields that are unchanged since the last client-side apply.
 
-    A user who moves from client-side to server-side apply then has no conflicts with their own
-    changes.
+    A user who changes from client-side to server-side apply then has no conflicts with their own
+    writes.
     """
     allowed = _last_applied(live, scope)
     left = {}
@@ -290,7 +290,11 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
 
 
 def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
-    """Update client-side apply's annotation if kubectl applies and the object has one."""
+    """Return the object with the annotation of client-side apply updated.
+
+    As in kube-apiserver, only an apply by kubectl updates the annotation, and only if the object
+    has it already.
+    """
     if manager != KUBECTL or not _annotation(found):
         return found
     metadata = dict(config.get("metadata") or {})

@@ -39,7 +39,11 @@ class InvalidEntries(PolyverError):
 
 
 class ManagerIdentifier(NamedTuple):
-    """The identity of an owner: an applier is the same in all API versions, an updater is not."""
+    """The identity of an owner.
+
+    An applier is one owner in all API versions, so its `api_version` is empty. An updater is
+    another owner in each API version.
+    """
 
     manager: str
     operation: str
@@ -58,13 +62,13 @@ class ManagerIdentifier(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The owner as a conflict message names it."""
+        """The name of the owner in the message of a conflict."""
         where = f' with subresource "{self.subresource}"' if self.subresource else ""
         return f'"{self.manager}"{where}' + ("" if self.applies else f" using {self.api_version}")
 
 
 class OwnedFields(NamedTuple):
-    """The fields of an owner, in the API version in which they were written."""
+    """The fields of an owner, and the API version in which the owner wrote them."""
 
     api_version: str
     fields: Fields
@@ -75,12 +79,12 @@ Owners = dict[ManagerIdentifier, OwnedFields]
 
 
 def stored_entries(entries: Iterable[Entry] | None) -> Owners:
-    """Return the owners in stored entries, which need no check."""
+    """Read the owners from stored entries, which are valid."""
     return {_identity(entry): _owned(entry, entry.get("fieldsV1", LEAF)) for entry in entries or ()}
 
 
 def read_entries(entries: Iterable[Any]) -> Owners:
-    """Return the owners in a client's entries; raise `InvalidEntries` if one is invalid."""
+    """Read the owners from a client's entries; raise `InvalidEntries` if an entry is invalid."""
     owners: Owners = {}
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):
@@ -117,7 +121,7 @@ def _time(given: object) -> str | None:
 
 
 def resets(entries: Sequence[Any] | None) -> bool:
-    """Report whether a client removes all owners, with [] or [{}]."""
+    """Report whether the entries of a client remove all owners: they are [] or [{}]."""
     if not entries:
         return entries is not None
     entry = entries[0]
@@ -129,8 +133,22 @@ def _is_set(value: object) -> bool:
 
 
 def write_entries(owners: Owners) -> list[Entry]:
-    """Return the entries in kube-apiserver's order: appliers first, then by time and name."""
-    return [_entry(*each) for each in sorted(owners.items(), key=_rank)]
+    """Build the entries, in kube-apiserver's order: appliers first, then by time and name."""
+    entries: list[Entry] = []
+    for identity, owned in sorted(owners.items(), key=_rank):
+        entry = {
+            "manager": identity.manager,
+            "operation": identity.operation,
+            "apiVersion": owned.api_version,
+            "time": owned.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": owned.fields,
+            "subresource": identity.subresource,
+        }
+        entries.append(
+            {key: each for key, each in entry.items() if each is not None and each != ""}
+        )
+    return entries
 
 
 def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
@@ -139,21 +157,8 @@ def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
     return identity.operation, seconds, identity.manager, owned.api_version, identity.subresource
 
 
-def _entry(identity: ManagerIdentifier, owned: OwnedFields) -> Entry:
-    entry = {
-        "manager": identity.manager,
-        "operation": identity.operation,
-        "apiVersion": owned.api_version,
-        "time": owned.time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": owned.fields,
-        "subresource": identity.subresource,
-    }
-    return {key: value for key, value in entry.items() if value is not None and value != ""}
-
-
 def capped(owners: Owners) -> Owners:
-    """Limit the updaters to ten: merge the oldest ones into one per API version."""
+    """Limit the updaters to ten: merge the oldest ones of each API version into one entry."""
     updaters = [identity for identity in owners if not identity.applies]
     excess = len(updaters) - MOST_UPDATERS
     if excess <= 0:
@@ -170,7 +175,10 @@ def capped(owners: Owners) -> Owners:
 
 
 def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
-    """Move an updater's fields to `ancient-changes`; `first` becomes this entry if needed."""
+    """Move the fields of an updater to the entry `ancient-changes` of its API version.
+
+    If there is no such entry, the updater `first` is renamed to it.
+    """
     version, fields, time = owners.pop(identity)
     bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")
     if bucket not in owners:

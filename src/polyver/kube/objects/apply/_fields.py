@@ -1,8 +1,9 @@
 """Sets of fields in the wire format of managedFields, and set operations on them.
 
-A set is a nested mapping: `{"f:spec": {".": {}, "f:color": {}}}` holds `.spec` and `.spec.color`. A
-node belongs to the set if it is empty or has a `.`; every node has members in or below it, so equal
-sets are equal mappings. Sets share their nodes: never change one.
+A set is a nested mapping: `{"f:spec": {".": {}, "f:color": {}}}` has the members `.spec` and
+`.spec.color`. The field of a node is a member of the set if the node is empty or has the key `.`.
+Each node is a member or has a member below it, so equal sets are equal mappings. Sets share their
+nodes, so never change a set.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ Path: TypeAlias = tuple[str, ...]
 
 SELF = "."
 LEAF: Fields = {}
-"""A node that belongs to the set, with nothing below it."""
+"""The node of a member with no other member below it."""
 
 
 class InvalidFields(PolyverError):
-    """A value that should be a set of fields and is not."""
+    """A value from a client that is not a valid set of fields."""
 
 
 def union(one: Fields, other: Fields) -> Fields:
-    """Return the members of either set.
+    """Return the set of all members of the two sets.
 
     >>> union({"f:a": {}}, {"f:a": {"f:b": {}}})
     {'f:a': {'.': {}, 'f:b': {}}}
@@ -61,7 +62,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """Return the members of the first set that are not in the second, even if below its members.
+    """Return the first set without the members of the second; fields below those members stay.
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -70,7 +71,7 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 
 def without(one: Fields, other: Fields) -> Fields:
-    """Return members of the first set that are neither in the second nor below its members.
+    """Return the first set without the members of the second and all fields below them.
 
     >>> without({"f:a": {".": {}, "f:b": {}}, "f:c": {}}, {"f:a": {}})
     {'f:c': {}}
@@ -90,7 +91,7 @@ def without(one: Fields, other: Fields) -> Fields:
 
 
 def common(one: Fields, other: Fields) -> Fields:
-    """Return the members of both sets."""
+    """Return the set of the members that both sets have."""
     shared: Fields = {}
     for element, node in one.items():
         twin = other.get(element)
@@ -105,7 +106,7 @@ def common(one: Fields, other: Fields) -> Fields:
 
 
 def leaves(fields: Fields) -> Fields:
-    """Return the members that have no member below them.
+    """Return the set of the members that have no other member below them.
 
     >>> leaves({"f:a": {".": {}, "f:b": {}}})
     {'f:a': {'f:b': {}}}
@@ -114,7 +115,7 @@ def leaves(fields: Fields) -> Fields:
 
 
 def has(fields: Fields, path: Path) -> bool:
-    """Report whether a path belongs to the set."""
+    """Report whether the field at a path is a member of the set."""
     node: Fields | None = fields
     for element in path:
         node = node.get(element) if node else None
@@ -124,7 +125,10 @@ def has(fields: Fields, path: Path) -> bool:
 
 
 def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
-    """Yield the paths in kube-apiserver's order: those of one level, then those below them."""
+    """Yield the paths of all members in kube-apiserver's order.
+
+    The members of one level come before the members below that level.
+    """
     fields = in_order(fields)  # stored sets may have another order
     for element, node in fields.items():
         if element != SELF and _is_member(node):
@@ -135,7 +139,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return a node with the mark that it belongs to the set."""
+    """Return the node of a field that is a member itself, besides the members below it."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 
@@ -172,7 +176,7 @@ def _children_less(one: Fields, other: Fields) -> Fields:
 
 
 def in_order(fields: Fields) -> Fields:
-    """Return one level of a set in kube-apiserver's order."""
+    """Sort the top level of a set in kube-apiserver's order."""
     if len(fields) < 2:
         return fields
     rank = {each: (1, each) if each[0] == "f" else _rank(each) for each in fields}
@@ -194,7 +198,7 @@ def _rank(element: str) -> tuple[Any, ...]:
 
 
 def _value_rank(value: object) -> tuple[int, Any]:
-    """Return the sort key: numbers before strings before booleans, as in kube-apiserver."""
+    """Return the sort key of a value; numbers come before strings, and strings before booleans."""
     match value:
         case bool():
             return (2, value)
@@ -207,7 +211,7 @@ def _value_rank(value: object) -> tuple[int, Any]:
 
 
 def json_text(value: object) -> str:
-    """Return a value as Go writes it in JSON: HTML characters are escaped, 80.0 is 80."""
+    """Write a value as JSON in the form of Go: `<`, `>` and `&` are escaped, and 80.0 is 80."""
     if isinstance(value, float):
         return float_text(value)
     if type(value) is str and len(value) < MOST_REMEMBERED:
@@ -221,7 +225,7 @@ def _escaped(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _string_text(value: str) -> str:
-    """Return a string as JSON, cached because item names repeat."""
+    """Write a string as JSON; the result is cached, because many items have the same names."""
     return _escaped(value)
 
 
@@ -231,7 +235,7 @@ _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 def path_text(path: Path) -> str:
-    """Return a path as error messages show it.
+    """Write a path in the form of error messages.
 
     >>> path_text(("f:spec", "f:ports", 'k:{"name":"http"}', "f:port"))
     '.spec.ports[name="http"].port'
@@ -240,7 +244,7 @@ def path_text(path: Path) -> str:
 
 
 def element_text(element: str) -> str:
-    """Return one element of a path as error messages show it."""
+    """Write one element of a path in the form of error messages."""
     rest = element[2:]
     match element[0]:
         case "f":
@@ -255,7 +259,7 @@ def element_text(element: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as Go prints it; control characters differ from JSON."""
+    """Write a value as JSON, but escape control characters as Go does."""
     text = msgspec.json.encode(value).decode()
     return _CONTROL.sub(lambda found: f"\\x{found[1]}" if found[1] else found[0], text)
 
@@ -264,12 +268,15 @@ _CONTROL = re.compile(r"\\\\|\\u00([01][0-9a-f])")
 
 
 def read_fields(given: object) -> Fields:
-    """Return a client's set in its canonical form; elements of unknown types are dropped."""
+    """Read a client's set in its canonical form; path elements of unknown types are dropped.
+
+    Raise `InvalidFields` if the set is invalid.
+    """
     return _read(given)[0]
 
 
 def _read(given: object) -> tuple[Fields, bool]:
-    """Return the nodes below a node, and whether the node itself belongs to the set."""
+    """Return the nodes below a node, and whether the field of the node itself is a member."""
     if not isinstance(given, Mapping):
         raise InvalidFields(f"a node of a field set is not a mapping: {given!r}")
     read: Fields = {}

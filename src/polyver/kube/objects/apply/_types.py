@@ -1,7 +1,7 @@
-"""Ownership rules of a shape for server-side apply, and checks that a value fits them.
+"""ApplySchema: the rules of ownership for server-side apply, and checks that a value fits them.
 
-A shape describes the allowed values; an ApplySchema has only the parts that decide ownership, with
-gaps filled as kube-apiserver does. The errors of a value have kube-apiserver's messages.
+A Shape describes the allowed values of a kind. Its ApplySchema has only the parts that decide about
+ownership. Where the Shape describes nothing, the rules are those that kube-apiserver deduces.
 """
 
 from __future__ import annotations
@@ -31,31 +31,34 @@ Form = Literal["", "map", "scalar", "list"]
 
 
 class Mistyped(PolyverError):
-    """A value that its schema does not allow."""
+    """The schema of a value does not allow the value."""
 
 
 @dataclass(slots=True, eq=False)
 class ApplySchema:
-    """Ownership rules for one value: as a mapping, a list or a scalar, whichever are allowed."""
+    """The rules of ownership for one value.
+
+    The value may be a mapping, a list (`sequence`) or a scalar; several of them can be allowed.
+    """
 
     scalar: Scalar = ""
     mapping: bool = False
     fields: Mapping[str, ApplySchema] = field(default_factory=dict)
     values: ApplySchema | None = None
-    """The schema of keys that are not declared; None if such keys are not allowed."""
+    """The schema of the values under undeclared keys; None if such keys are not allowed."""
     atomic: bool = False
-    """True if a mapping has one owner as a whole."""
+    """True if a mapping is owned only as a whole, not by its fields."""
     sequence: bool = False
     items: ApplySchema | None = None
     associative: bool = False
-    """True if the items of a list have owners of their own."""
+    """True if each item of a list has owners; otherwise the list is owned as a whole."""
     keys: tuple[str, ...] = ()
-    """The fields that identify items; empty for a set, whose items are their own keys."""
+    """The fields that identify an item; empty for a set, where the item itself is the key."""
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """Values of keys that are missing in an item."""
+    """The default values of key fields that an item lacks."""
 
     def within(self, key: str) -> ApplySchema:
-        """Return the schema of a key; raise `Mistyped` if the key is not allowed."""
+        """Return the schema of the value under a key; raise `Mistyped` if there is none."""
         inner = self.fields.get(key) or self.values
         if inner is None:
             raise Mistyped(f".{key}: field not declared in schema")
@@ -65,7 +68,7 @@ class ApplySchema:
 _WHOLE = ApplySchema("untyped", mapping=True, atomic=True, sequence=True)
 _WHOLE.values = _WHOLE.items = _WHOLE
 DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
-"""The schema of values that nothing describes: mappings are granular, lists have one owner."""
+"""The schema of values that nothing describes: fields of mappings and whole lists are owned."""
 DEDUCED.values = DEDUCED
 
 _TEXT = Shape("string")
@@ -98,7 +101,7 @@ METADATA = Shape(
 
 @lru_cache(maxsize=1024)
 def type_of(shape: Shape) -> ApplySchema:
-    """Return the ApplySchema of an object's shape."""
+    """Build the ApplySchema for the shape of an object; equal calls return the same one."""
     return _Reader().whole(shape)
 
 
@@ -107,12 +110,12 @@ class _Reader:
         self._read: dict[tuple[int, bool], ApplySchema] = {}
 
     def whole(self, shape: Shape) -> ApplySchema:
-        """Return the schema of an object, which has metadata even if not declared."""
+        """Build the schema of a whole object; it has metadata even if the shape declares none."""
         found = self.read(shape)
         return self._with_identity(shape, found, loose=shape.preserves)
 
     def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
-        """Return the ApplySchema of a shape; `loose` if its parent keeps unknown fields."""
+        """Build the ApplySchema of a shape; `loose` is set if its parent keeps unknown fields."""
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))
         if known is None:
@@ -161,7 +164,8 @@ class _Reader:
         if shape.list_type != "map":
             return
         found.keys = shape.keys
-        # Built-in items without a key are printed with its zero value, and are the same items.
+        # Built-in types show an unset key field as its zero value, so an item without the field is
+        # the same as an item with the zero value.
         always = shape.items.absent if shape.items is not None else {}
         known = {key: always[key] for key in shape.keys if always.get(key) is not None}
         found.defaults = {**known, **shape.key_defaults}
@@ -171,7 +175,7 @@ class _Reader:
         metadata = described if described is not None and described.fields else METADATA
         text = self.read(_TEXT)
         fields = {"apiVersion": text, "kind": text, "metadata": self.read(metadata)}
-        # An object with declared fields allows no others, and this one now has some.
+        # An object with declared fields allows no other fields, and metadata is now declared.
         values = found.values if loose or shape.fields or shape.values is not None else None
         return ApplySchema(
             mapping=True, fields={**found.fields, **fields}, values=values, atomic=found.atomic
@@ -179,7 +183,7 @@ class _Reader:
 
 
 def form_of(value: object, schema: ApplySchema) -> Form:
-    """Return the form of a value under a schema, empty for null; raise `Mistyped` if invalid."""
+    """Return the form of a value, or "" for null; raise `Mistyped` if the schema forbids it."""
     kind = type(value)
     if value is None:
         return ""
@@ -193,14 +197,22 @@ def form_of(value: object, schema: ApplySchema) -> Form:
 
 
 def element_of(item: object, schema: ApplySchema) -> str:
-    """Return the path element of an item in an associative list.
+    """Build the path element that names an item of an associative list by its key fields.
 
     >>> ports = ApplySchema(sequence=True, associative=True, keys=("name",))
     >>> element_of({"name": "http", "port": 80}, ports)
     'k:{"name":"http"}'
     """
     if not schema.keys:
-        return f"v:{json_text(_scalar(item))}"
+        match item:
+            case dict():
+                raise Mistyped("associative list without keys has an element that's a map type")
+            case list():
+                raise Mistyped("not supported: associative list with lists as elements")
+            case None:
+                what = "an element that's an explicit null"
+                raise Mistyped(f"associative list without keys has {what}")
+        return f"v:{json_text(item)}"
     if not isinstance(item, dict):
         what = "a null element" if item is None else "non-map elements"
         raise Mistyped(f"associative list with keys may not have {what}")
@@ -221,19 +233,8 @@ def _pair(key: str, value: object) -> str:
     return f'"{key}":{json_text(value)}'
 
 
-def _scalar(item: object) -> object:
-    match item:
-        case dict():
-            raise Mistyped("associative list without keys has an element that's a map type")
-        case list():
-            raise Mistyped("not supported: associative list with lists as elements")
-        case None:
-            raise Mistyped("associative list without keys has an element that's an explicit null")
-    return item
-
-
 def misfits(value: object, schema: ApplySchema) -> str:
-    """Return the errors in a configuration; an empty string if there are none.
+    """Return the errors of a value that does not fit its schema, in one string; empty if it fits.
 
     >>> misfits({"size": "big"}, ApplySchema(mapping=True, fields={"size": ApplySchema("numeric")}))
     '.size: expected numeric (int or float), got string'
@@ -315,7 +316,7 @@ def _go_type(value: object) -> str:
 
 
 def _printed(value: object) -> str:
-    """Return a value as Go prints it with %v."""
+    """Write a value as Go prints it with `%v`."""
     match value:
         case dict():
             return f"map[{' '.join(f'{key}:{_printed(value[key])}' for key in sorted(value))}]"
@@ -329,7 +330,7 @@ def _printed(value: object) -> str:
 
 
 def _literal(value: object) -> str:
-    """Return a value as Go prints it with %#v."""
+    """Write a value as Go prints it with `%#v`."""
     match value:
         case dict():
             pairs = ", ".join(f'"{key}":{_literal(value[key])}' for key in sorted(value))

@@ -1,4 +1,8 @@
-"""managedFields after a write that is not an apply: a manager owns the fields that it changed."""
+"""managedFields after writes: the owners of fields before and after a change.
+
+After a create, an update or a patch, the manager of the request owns the fields that it changed.
+Other owners lose these fields. Server-side apply uses the same functions.
+"""
 
 from __future__ import annotations
 
@@ -66,27 +70,27 @@ _NEVER_OWNED: Fields = {
 
 
 def _as_it_is(value: Object, api_version: str) -> Object:
-    """Convert an object of a kind whose versions differ only in their name."""
+    """Convert an object of a kind whose API versions differ only in their names."""
     return {**value, "apiVersion": api_version}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The API version, kind and subresource of a write."""
+    """The facts about a write that decide about ownership: API version, kind and subresource."""
 
     api_version: str
     kind: str
     shapes: Mapping[str, Shape]
-    """Shapes by API version.
+    """The shapes of the kind by API version.
 
-    Fields that were written in a version that is not listed have no owner any more. For a custom
-    resource such a version is an error, and the entries stay until a client removes them.
+    An owner that wrote in a version that is not listed here is dropped. For a custom resource such
+    a version is an error instead, and the entries stay until a client removes them.
     """
     subresource: str = ""
     resets: Mapping[str, Fields] = field(default_factory=dict)
-    """By API version: the fields that this write cannot change, including all fields below."""
+    """By API version: the fields that this write cannot change, with all fields below them."""
     convert: Callable[[Object, str], Object] = _as_it_is
-    """Converts an object to another API version."""
+    """Converts the object of the write to another API version."""
 
     @property
     def schema(self) -> ApplySchema:
@@ -103,9 +107,9 @@ class Scope:
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
-        """Return an object in an API version; None if there is no such version.
+        """Convert an object to an API version; return None if the kind has no such version.
 
-        Raise `Mistyped`, with `what` in its message, if the result does not fit its schema.
+        Raise `Mistyped` if the result does not fit its schema; `what` names it in the message.
         """
         if value.get("apiVersion") == api_version:
             return value
@@ -122,7 +126,7 @@ class Scope:
         return ManagerIdentifier(manager or "unknown", operation, version, self.subresource)
 
     def reset(self, fields: Fields) -> Fields:
-        """Return fields without those that this write cannot change."""
+        """Return a set of fields without the fields that this write cannot change."""
         apart = self.resets.get(self.api_version)
         return without(fields, apart) if apart else fields
 
@@ -130,10 +134,11 @@ class Scope:
 def resets_of(
     *versions: str, kind: str = "", subresource: str = "", custom: bool = True
 ) -> dict[str, Fields]:
-    """Return the fields that writes cannot change, for API versions of a kind that has /status.
+    """Return the fields that a write cannot change, for each of these API versions of a kind.
 
-    For a custom resource, pass all its versions for writes to /status, and only the version of the
-    request for writes to the object itself.
+    The kind has the subresource /status: a write to the object cannot change the status, and a
+    write to /status cannot change the spec, for example. For a custom resource, pass all versions
+    for a write to /status, and only the version of the request for a write to the object.
     """
     if subresource != "status":
         return {} if subresource == "scale" else dict.fromkeys(versions, _STATUS)
@@ -142,7 +147,7 @@ def resets_of(
 
 
 class ApplyConflict(PolyverError):
-    """Fields that other managers own; `force` takes them over."""
+    """Other managers own changed fields, and `force` is not set."""
 
     def __init__(self, conflicts: Conflicts) -> None:
         super().__init__("other managers own these fields")
@@ -156,11 +161,11 @@ _SELF = ManagerIdentifier("current-operation", "Update", "", "")
 def track_update(
     old: Object | None, new: Object, *, scope: Scope, manager: str, now: str
 ) -> list[Entry]:
-    """Return the managedFields of an object after a create, an update or a patch.
+    """Return the entries of managedFields after a create, an update or a patch.
 
-    Both objects include their managedFields: a client's changes to those of the new object count,
-    unless they are invalid or came through a subresource. `now` is a time such as
-    `2026-01-31T12:00:00Z`; only entries whose owner changed something get it.
+    Both objects include their managedFields. Entries that the client changed are used, unless they
+    are invalid or the request was for a subresource. `now` is a time such as
+    `2026-01-31T12:00:00Z`; it becomes the time of the entry of `manager` if fields changed.
     """
     try:
         owners = _owners_for(old, new, scope)
@@ -170,7 +175,7 @@ def track_update(
         owners = updated(live, bare(new), owners, scope=scope, manager=manager, now=now)
         return write_entries(owners)
     except Mistyped:
-        # Such an object is refused later, with a better message.
+        # Validation refuses such an object later, with a better message.
         return _entries(old) if old is not None else []
 
 
@@ -180,7 +185,7 @@ def _entries(value: Object) -> list[Entry]:
 
 
 def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
-    """Return the owners before the write: from the client if valid, else as stored."""
+    """Return the owners before the write: those that the client sends if valid, else as stored."""
     before = _entries(old) if old is not None else []
     given = (new.get("metadata") or {}).get("managedFields")
     if scope.subresource or not isinstance(given, list) or given == before:
@@ -217,7 +222,7 @@ def updated(
 
 
 def stripped(fields: Fields) -> Fields:
-    """Return fields without those that never have an owner."""
+    """Return a set of fields without the fields that never have an owner."""
     return difference(fields, _NEVER_OWNED)
 
 
@@ -230,10 +235,10 @@ def settle(
     force: bool,
     writer: ManagerIdentifier = _SELF,
 ) -> tuple[Owners, Comparison]:
-    """Return the owners after a change, and the change.
+    """Return the owners after a change of an object, and the differences between the two objects.
 
-    Owners other than the writer lose changed and removed fields. Without `force`, raise
-    `ApplyConflict` if another owner would lose a changed field.
+    Owners other than `writer` lose the fields that were changed or removed. If such an owner would
+    lose a changed field and `force` is not set, raise `ApplyConflict`.
     """
     changes = _Changes(old, new, scope)
     conflicts: Conflicts = {}
@@ -256,7 +261,7 @@ def settle(
 
 
 class _Changes:
-    """The changes between two objects, in each API version in which fields are owned."""
+    """The differences between two objects, compared in each API version in which owners wrote."""
 
     def __init__(self, old: Object, new: Object, scope: Scope) -> None:
         self._old, self._new, self._scope = old, new, scope
@@ -280,10 +285,10 @@ class _Changes:
 
 
 def known_owners(owners: Owners, scope: Scope) -> Owners:
-    """Return the owners in existing versions; fields that became atomic are owned as a whole.
+    """Return the owners that wrote in existing API versions, adapted to the current schema.
 
-    For a custom resource, raise an error if a version no longer exists: kube-apiserver reports a
-    failed conversion.
+    If a mapping or list has become atomic, its owners own it as a whole. For a custom resource,
+    raise `Mistyped` if a version no longer exists, as kube-apiserver reports a failed conversion.
     """
     gone = [each for each in owners.values() if each.api_version not in scope.shapes]
     if gone and scope.custom:
@@ -313,7 +318,7 @@ def _reconciled(fields: Fields, schema: ApplySchema) -> Fields:
 def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
     if schema.mapping:
         if not schema.fields and schema.values is not None and schema.values.scalar == "untyped":
-            return node  # No schema describes its ownership, so that cannot have changed.
+            return node  # No schema describes the ownership of this value, so no schema changed it.
         return LEAF if schema.atomic else _reconciled(node, schema)
     if schema.sequence:
         return _reconciled(node, schema) if schema.associative else LEAF
@@ -321,9 +326,9 @@ def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
 
 
 def times_kept(old: Object, new: Object) -> Object:
-    """Return an object with the old times of managedFields if nothing else differs.
+    """Return the new object, with the old times in managedFields if nothing else differs.
 
-    The write is then a no-op. Call this with the object to store, after defaults and admission.
+    The write is then a no-op. `new` is the object to store, after defaults and admission.
     """
     before, after = _entries(old), _entries(new)
     if [{**each, "time": None} for each in before] != [{**each, "time": None} for each in after]:
@@ -340,16 +345,16 @@ def track_scale(
     api_version: str,
     paths: Mapping[str, Sequence[str]],
 ) -> list[Entry]:
-    """Return the managedFields of an object whose replicas were changed through /scale.
+    """Return the entries of managedFields after a change of an object's replicas through /scale.
 
-    `paths` has the path of the replicas by API version: `{"apps/v1": ("spec", "replicas")}`;
-    entries of other versions are dropped. The new entry has no time, as in kube-apiserver.
+    `paths` has the path of the replicas by API version: `{"apps/v1": ("spec", "replicas")}`.
+    Entries of other API versions are dropped. As in kube-apiserver, the new entry has no time.
     """
     known = stored_entries(entries).items()
     owners = {each: owned for each, owned in known if owned.api_version in paths}
     places = {version: tuple(f"f:{name}" for name in path) for version, path in paths.items()}
     if not any(has(owned.fields, places[owned.api_version]) for owned in owners.values()):
-        return write_entries(owners)  # A field without an owner stays without one.
+        return write_entries(owners)  # nobody owns the replicas: leave it so
     left = {
         identity: owned._replace(fields=difference(owned.fields, _only(places[owned.api_version])))
         for identity, owned in owners.items()

@@ -1,7 +1,7 @@
-"""Walks over objects along their schema: owned fields, differences, merging and removal.
+"""Operations on objects by their ApplySchema: owned fields, differences, merging and removal.
 
-Sets of fields describe the owned fields and the differences. Merged and pruned objects are new
-where they differ and share the rest; arguments are not changed.
+Owned fields and differences are sets of fields. No function changes its arguments: a merged or
+pruned object is new where it differs, and shares the rest with its source.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Comparison(NamedTuple):
-    """The difference between two objects; no field is in more than one of the sets."""
+    """The differences between two objects; no field is in more than one of the three sets."""
 
     removed: Fields
     modified: Fields
@@ -51,8 +51,8 @@ _MISSING: Final = object()
 def fields_of(value: Object, shape: Shape) -> Fields:
     """Return the fields that a manager owns after applying this object.
 
-    Declared fields are owned through the values in them; keys of maps and items of lists are also
-    owned themselves.
+    A field that the shape declares is owned only through the values below it. A key of a map or an
+    item of a list is also owned itself.
 
     >>> fields_of({"spec": {"color": "red"}}, Shape("object", preserves=True))
     {'f:spec': {'.': {}, 'f:color': {}}}
@@ -61,15 +61,23 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, schema: ApplySchema) -> Fields:
-    """Return the owned fields like `fields_of`, for a schema that was made before."""
-    return _owned_map(value, schema)
+    """Do the same as `fields_of` with the ApplySchema of the object or map."""
+    found: Fields = {}
+    for key in sorted(value):
+        each = value[key]
+        node = _owned(each, schema.within(key))
+        if each is None or each == {} or key not in schema.fields:
+            found[f"f:{key}"] = member(node)
+        elif node is not None:
+            found[f"f:{key}"] = node
+    return found
 
 
 def _owned(value: Any, schema: ApplySchema) -> Fields | None:
-    """Return the owned fields of a value; None if there are none: then its parent is owned."""
+    """Return the owned fields below a value; None if there are none."""
     form = form_of(value, schema) or _form_of_null(schema)
     if form == "map" and not schema.atomic:
-        return _owned_map(value or {}, schema) or None
+        return owned(value or {}, schema) or None
     if form == "list" and schema.associative:
         within = _items_type(schema)
         found = {
@@ -82,18 +90,6 @@ def _owned(value: Any, schema: ApplySchema) -> Fields | None:
 
 def _form_of_null(schema: ApplySchema) -> str:
     return "map" if schema.mapping else "scalar" if schema.scalar else "list"
-
-
-def _owned_map(value: Object, schema: ApplySchema) -> Fields:
-    found: Fields = {}
-    for key in sorted(value):
-        each = value[key]
-        node = _owned(each, schema.within(key))
-        if each is None or each == {} or key not in schema.fields:
-            found[f"f:{key}"] = member(node)
-        elif node is not None:
-            found[f"f:{key}"] = node
-    return found
 
 
 def _items_type(schema: ApplySchema) -> ApplySchema:
@@ -110,7 +106,7 @@ def _by_element(items: list[Any], schema: ApplySchema) -> dict[str, list[Any]]:
 
 
 def compare(old: Object, new: Object, schema: ApplySchema) -> Comparison:
-    """Return the difference between two objects.
+    """Return the fields that differ between two objects.
 
     >>> sets = compare({"a": 1, "b": 2}, {"b": 3, "c": {"d": 4}}, type_of(Shape(preserves=True)))
     >>> sets.removed, sets.modified, sets.added
@@ -135,7 +131,7 @@ def _compare(old: Any, new: Any, schema: ApplySchema) -> _Nodes:
 
 
 def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchema) -> _Nodes:
-    """Compare values of different types: fields below the old one are removed, new ones added."""
+    """Compare values of different types: all old fields are removed, all new fields added."""
     removed = _below(old, was, schema)
     added = _below(new, became, schema)
     modified = LEAF if removed is None or added is None else None
@@ -143,7 +139,7 @@ def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchem
 
 
 def _below(value: Any, form: str, schema: ApplySchema) -> Fields | None:
-    """Return all fields below a value; None if it is a leaf."""
+    """Return all fields below a value; None if the value is owned as a whole."""
     if not value or not (not schema.atomic if form == "map" else schema.associative):
         return None
     if form == "scalar":
@@ -183,7 +179,7 @@ def _compare_lists(old: list[Any], new: list[Any], schema: ApplySchema) -> _Node
         if len(was) == 1 and len(became) == 1:
             nodes = _compare(was[0], became[0], within)
         elif len(was) > 1 and len(became) > 1:
-            # Items with a duplicate key are owned as one.
+            # Items with the same key have one entry in the set of fields.
             nodes = _EQUAL if same(was, became) else _MODIFIED
         else:
             gone = LEAF if len(was) > 1 else _whole(was[0], within) if was else None
@@ -207,12 +203,12 @@ def _nodes(*sets: Fields) -> _Nodes:
 
 
 def _whole(value: Any, schema: ApplySchema) -> Fields:
-    """Return the node of a value with all fields below it, for a value that is added or removed."""
+    """Return the node of an added or removed value, with all fields below it."""
     if type(value) is dict and value and schema.mapping and not schema.atomic:
         fields: Fields = {SELF: LEAF}
         for key in sorted(value):
             each, within = value[key], schema.within(key)
-            is_leaf = type(each) is str and within.scalar  # the usual case
+            is_leaf = type(each) is str and within.scalar  # the most common case
             fields[f"f:{key}"] = LEAF if is_leaf else _whole(each, within)
         return fields
     if type(value) is list and value and schema.associative:
@@ -241,7 +237,9 @@ _NOTHING: Final = object()
 
 
 def merge(live: Any, config: Any, schema: ApplySchema) -> Any:
-    """Merge a configuration into an object: maps and associative lists merge, others replace.
+    """Merge a configuration into an object.
+
+    Maps and associative lists are merged; other values of the configuration replace the old ones.
 
     >>> merge({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, DEDUCED)
     {'a': 1, 'b': {'c': 2, 'd': 3}}
@@ -266,7 +264,7 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
     names = [element_of(item, schema) for item in live]
     theirs: dict[str, Any] = {}
     for name, item in zip(names, live, strict=True):
-        # Items with a duplicate key are not merged: their previous owner did not distinguish them.
+        # Do not merge items with the same key: they have one owner and one entry together.
         theirs[name] = None if name in theirs else item
     items = []
     for index, name in _order(names, list(mine)):
@@ -278,10 +276,10 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
 
 
 def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the items of a merged list: the configuration's in its order, others in place.
+    """Yield the items of a merged list in order: the index in the live list, and the name.
 
-    Each has its index in the live list, or -1 if it comes from the configuration. An item of both
-    lists has the position of the configuration; live items before the next such item come first.
+    The index is -1 for an item of the configuration. Items of the configuration are in its order.
+    Items that only the live list has stay before the item of both lists that they preceded.
     """
     ours, known, done = set(config), set(live), set[str]()
     shared = [name for name in reversed(config) if name in known]
@@ -297,7 +295,7 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
             continue
         wanted = config[right]
         if name is not None and name != wanted and shared and shared[-1] != name:
-            left += 1  # it is placed where the configuration has it
+            left += 1  # this item comes later, where the configuration has it
             continue
         yield -1, wanted
         left += name == wanted or name in done
@@ -308,7 +306,7 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
-    """Return a value without the fields of a set; a value that becomes empty becomes null.
+    """Remove the fields of a set from a value; a map or list that becomes empty becomes null.
 
     >>> remove({"a": 1, "b": {"c": 2}}, {"f:a": {}, "f:b": {"f:c": {}}}, DEDUCED)
     {'b': None}
@@ -338,7 +336,7 @@ def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return a set that also has each declared field with a member below it."""
+    """Return a set of fields to which each declared field with a member below it is added."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

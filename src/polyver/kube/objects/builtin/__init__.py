@@ -1,4 +1,4 @@
-"""Names and types of the built-in kinds of Kubernetes."""
+"""The built-in kinds of Kubernetes: their names for discovery, and their types as shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["builtin_kinds", "metadata_shape", "shape_of"]
 def shape_of(group: str, version: str, kind: str) -> Shape:
     """Return the shape of a built-in kind, or of the body of a request.
 
-    DeleteOptions and Status are found in `meta.k8s.io` and, as clients write them, in `v1`.
+    DeleteOptions and Status are in the group `meta.k8s.io`, and also in `v1`, which clients send.
 
     >>> shape_of("apps", "v1", "Deployment").fields["spec"].name
     'v1.DeploymentSpec'
@@ -27,5 +27,5 @@ def shape_of(group: str, version: str, kind: str) -> Shape:
 
 @cache
 def metadata_shape() -> Shape:
-    """Return the shape of metadata, which all kinds have."""
+    """Return the shape of `metadata`, which is the same in all kinds."""
     return shape_of("", "v1", "ConfigMap").fields["metadata"]

@@ -1,4 +1,4 @@
-"""Shapes of built-in types, made from types.json when they are first used.
+"""Shapes of built-in types, built from types.json when they are first used.
 
 tests/kube/facts.py writes types.json; do not edit it by hand.
 """
@@ -20,7 +20,7 @@ __all__ = ["shape_named", "type_names"]
 
 
 class _Field(msgspec.Struct):
-    """A field; one without a name is a struct whose fields are inlined."""
+    """A field of a struct. A field without a name is a struct whose fields are inlined."""
 
     type: str
     name: str = ""
@@ -38,7 +38,7 @@ class _Field(msgspec.Struct):
 
 
 class _Named(msgspec.Struct):
-    """A named type: a struct with fields, or another name for the type in `is_`."""
+    """A named type: a struct with fields, or another name for the type that `is_` names."""
 
     fields: list[_Field] = []
     is_: str = msgspec.field(name="is", default="")
@@ -85,7 +85,10 @@ _shapes: dict[str, Shape] = {}
 
 
 def shape_named(text: str) -> Shape:
-    """Return the shape of a type in Go's syntax, with two parts of the package path."""
+    """Return the shape of a type, named in Go's syntax such as `[]core/v1.Container`.
+
+    The name has the last two parts of the path of its Go package.
+    """
     if (found := _shapes.get(text)) is None:
         # A type may contain itself, so the shape is stored before it is complete.
         found = _shapes[text] = Shape(name=_PACKAGE.sub("", text))
@@ -123,7 +126,9 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""Types with their own JSON encoding: type, format, and the type of values in them."""
+"""Types that encode themselves as JSON: for each the type and format of its shape, and the type of
+values in it.
+"""
 
 
 def _complete_custom(shape: Shape, kind: Type, form: str, inside: str) -> None:
@@ -181,7 +186,7 @@ class _Struct:
         self._retained |= part.retained
 
     def _note_emptiness(self, field: _Field) -> None:
-        """Record a field that is printed if it is not set, or omitted if it is zero."""
+        """Record the value that replies have if the field is not set, or that replies omit it."""
         shape = self._fields[field.name]
         is_struct = shape.type == "object" and shape.values is None
         if field.type.startswith("*"):
@@ -215,14 +220,14 @@ _STRUCTS |= {"schema-or-bool", "schema-or-array", "schema-or-strings"}
 
 
 def _can_be_empty(shape: Shape) -> bool:
-    """Report whether Go's omitempty applies to a type; it ignores structs."""
+    """Report whether Go's `omitempty` omits empty values of a type; it never omits structs."""
     if shape.format in _STRUCTS:
         return False
     return shape.type != "object" or shape.values is not None
 
 
 def _shape_of(field: _Field) -> Shape:
-    """Return the shape of a type, with the options of this field."""
+    """Return the shape of the field's type, with the options of this field."""
     shape = shape_named(field.type.removeprefix("*"))
     if shape.type == "array":
         return replace(

@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: pruning, defaulting and validation as in kube-apiserver.
 
-A schema is compiled once for each version of a CustomResourceDefinition; then each object is walked
-over a few times.
+The schema of each version of a CustomResourceDefinition is compiled once; the compiled schema then
+prunes, defaults and validates any number of objects.
 """
 
 from polyver.kube.objects.schema._declared_paths import check_columns, check_scale, check_selectable

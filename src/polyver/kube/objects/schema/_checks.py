@@ -1,7 +1,8 @@
-"""Compiles a schema to checks that find every error of a value, with kube-apiserver's messages.
+"""Compiles a schema to checks that find all errors in a value, with kube-apiserver's messages.
 
-kube-apiserver reports all errors, and of several alternatives those of the one that came closest.
-To find that one it counts the checks that it made, so each check here returns a count.
+If a value fits no alternative of an anyOf or oneOf, kube-apiserver reports the errors of the
+alternative that came closest: the one for which it made the most checks. So each check here returns
+the number of checks that kube-apiserver would have made.
 """
 
 from __future__ import annotations
@@ -76,11 +77,6 @@ class Checks:
         values = schema.get("enum") or []
         self._enum = [as_number(each) if type(each) is int else each for each in values]
         self._enum_texts = frozenset(each for each in values if isinstance(each, str))
-        self._read_inside(schema, structure)
-        self.simple, self.simple_count = self._read_simple()
-
-    def _read_inside(self, schema: Mapping[str, Any], structure: StructuralSchema | None) -> None:
-        """Read the constraints on the fields of an object and the items of a list."""
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         items = schema.get("items")
         inner = structure or StructuralSchema()
@@ -92,9 +88,13 @@ class Checks:
         self._sizes = None if sizes == (None, None) else sizes
         self._items = Checks(items, inner.items) if isinstance(items, Mapping) else None
         self._most_items = (schema.get("minItems"), schema.get("maxItems"))
+        self.simple, self.simple_count = self._read_simple()
 
     def _read_simple(self) -> tuple[type | None, int]:
-        """Return the Python type whose values are all valid, and the count of checks for them."""
+        """Return the Python type whose values are all valid, and the number of checks of a value.
+
+        The type is None if the schema has further constraints.
+        """
         if len(self._types) != 1 or self._alternatives or self._enum:
             return None, 0
         if self._pattern or self._length != (None, None) or self._text_format:
@@ -102,7 +102,7 @@ class Checks:
         return _SIMPLE.get(self._types[0], (None, 0)) if self._numbers.trivial else (None, 0)
 
     def check(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value of an update; a value that did not change may keep its errors."""
+        """Check a value in an update; ignore its errors if the value did not change."""
         before = len(report.causes)
         count = self.run(value, path, old, report)
         if len(report.causes) > before and is_unchanged(value, old, self._structure):
@@ -110,14 +110,14 @@ class Checks:
         return count
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value and everything in it."""
+        """Check a value and all values in it; return the number of checks."""
         if value is None:
             return self._run_null(path, report)
         kind = type(value)
         if kind is int and not -_MOST <= value <= _MOST:
             value = as_number(value)
             kind = type(value)
-        count = 4  # the alternatives twice, the enum, and the value itself
+        count = 4  # kube-apiserver's checks of alternatives (two), enum and type
         if kind is self._right:
             count += 2
         elif self._types or self._format:
@@ -142,6 +142,11 @@ class Checks:
         self._numbers.check(value, path, report)
         return 2
 
+    def _is_known(self, value: Any) -> bool:
+        if value.__class__ is str:
+            return value in self._enum_texts
+        return any(_equals(value, each) for each in self._enum)
+
     def _run_null(self, path: str, report: ValidationReport) -> int:
         right = not self._types or self._nullable
         if not right:
@@ -154,8 +159,7 @@ class Checks:
         name, form = _NAMES[type(value)]
         right = name in self._types or self._is_near(value, name)
         if type(value) in (str, list):
-            # kube-apiserver does not check the type of a list where a string with a format is
-            # expected.
+            # Where a string with a format is expected, kube-apiserver accepts a list.
             if self._format and not {"number", "integer"} & {*self._types}:
                 return 1
         elif self._format and not right and form != self._format:
@@ -185,11 +189,6 @@ class Checks:
         if not self._text_format(value):
             report.wrong_type(path, self._format, value)
         return 1
-
-    def _is_known(self, value: Any) -> bool:
-        if value.__class__ is str:
-            return value in self._enum_texts
-        return any(_equals(value, each) for each in self._enum)
 
     def _check_items(self, value: list[Any], path: str, old: Any, report: ValidationReport) -> int:
         items, count = self._items, 0
@@ -238,7 +237,7 @@ class Checks:
 
     def _old_field(self, old: Any, key: str, path: str) -> Any:
         known = self._structure is not None and self._structure.child(key) is not None
-        # Both objects are in the version of the request, so do not compare apiVersion.
+        # Do not compare apiVersion and kind: both objects were converted to the requested version.
         if not known or (not path and key in ("apiVersion", "kind")):
             return NEW
         return old.get(key, NEW) if isinstance(old, dict) else NEW
@@ -256,7 +255,7 @@ def _check_size(
 
 
 def _format_of(schema: Mapping[str, Any], types: tuple[str, ...]) -> str:
-    """Return the format if the type supports it, else an empty string."""
+    """Return the format in the schema, or "" if kube-apiserver ignores it for the type."""
     form: str = schema.get("format") or ""
     match types:
         case ("integer",):
@@ -270,7 +269,7 @@ def _format_of(schema: Mapping[str, Any], types: tuple[str, ...]) -> str:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that matches a pattern; an invalid pattern matches nothing."""
+    """Build a function that matches a pattern; an invalid pattern matches nothing."""
     try:
         return compile_pattern(pattern)
     except InvalidPattern:
@@ -278,11 +277,11 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _equals(value: Any, known: Any) -> bool:
-    """Report whether a value equals one of an enum, after kube-apiserver's conversions."""
+    """Report whether a value equals a value of an enum; kube-apiserver converts the first."""
     if isinstance(value, bool) or isinstance(known, bool | list | dict) or known is None:
         return same(value, known)
     if isinstance(value, int) and isinstance(known, str):
-        # In kube-apiserver, an integer that is converted to a string becomes a character.
+        # kube-apiserver converts an integer to the character with that code point.
         return known == (chr(value) if 0 <= value <= 0x10FFFF else "\ufffd")
     if not isinstance(value, int | float) or isinstance(known, str):
         return same(value, known)
@@ -292,7 +291,7 @@ def _equals(value: Any, known: Any) -> bool:
 
 
 class Alternatives:
-    """The constraints anyOf, oneOf, allOf and not."""
+    """The checks of the keywords anyOf, oneOf, allOf and not."""
 
     __slots__ = ("_all", "_any", "_not", "_one", "_simple")
 
@@ -307,7 +306,7 @@ class Alternatives:
         self._any, self._one, self._all, self._not = any_of, one_of, all_of, none_of
         simple = {option.simple: option.simple_count for option in any_of}
         self._simple = simple if None not in simple and len(simple) == len(any_of) else {}
-        """If each alternative of anyOf is only a type: the count of checks by type; else empty."""
+        """If each alternative of anyOf only names a type: the number of checks by type."""
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         count = 0

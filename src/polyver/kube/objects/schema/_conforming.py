@@ -1,7 +1,8 @@
 """Pruning and defaulting of custom resources, in place.
 
-Pruning drops unknown fields and lists their paths. Defaults are added on every write and every
-read; nulls that are not allowed are replaced or dropped.
+Pruning drops unknown fields and lists their paths. Defaulting, on every write and every read, adds
+the defaults of absent fields. If the schema does not allow a null, defaulting replaces the null by
+the default; a field without a default is dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _CONTAINERS = frozenset([dict, list])
 
 
 def prune(value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]) -> None:
-    """Drop fields that the schema does not know from a value, in place."""
+    """Drop unknown fields from a value, in place, and add their paths to `dropped`."""
     if type(value) is list:
         items = schema.items if schema is not None else None
         if schema is not None and schema.preserves:
@@ -38,7 +39,7 @@ def prune(value: Any, schema: StructuralSchema | None, path: str, dropped: list[
 def _spare_items(
     value: list[Any], items: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Prune a list that preserves unknown fields: its items preserve theirs, too."""
+    """Prune below a list that preserves unknown fields; its items preserve their fields, too."""
     if items is None:
         return
     for number, item in enumerate(value):
@@ -84,7 +85,7 @@ _FILLED = frozenset([dict, list, type(None)])
 
 
 def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
-    """Add missing defaults, in place; replace or drop nulls that are not allowed."""
+    """Add missing defaults, in place; replace or, with `drop`, drop nulls that are not allowed."""
     if type(value) is dict:
         _fill_in_fields(value, schema, drop=drop)
     elif type(value) is list and schema.items is not None:

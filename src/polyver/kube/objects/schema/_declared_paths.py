@@ -1,4 +1,7 @@
-"""Checks of paths in a CustomResourceDefinition: scale, columns, selectable fields, CEL rules."""
+"""Checks of JSON paths in a CustomResourceDefinition.
+
+These are the paths of the scale subresource, printer columns, selectable fields and CEL rules.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,7 @@ def _check_selected(
 
 
 def _reached(path: str, schema: object) -> tuple[tuple[str, ...], object]:
-    """Return the names on a path and the schema at its end; raise ValueError if there is none."""
+    """Return the names on a path and the schema at its end; raise ValueError if it is invalid."""
     names: list[str] = []
     steps = iter(_STEP.findall(path))
     for step in steps:
@@ -132,7 +135,7 @@ _ESCAPES = dict(zip("abfnrtv'\\", "\a\b\f\n\r\t\v'\\", strict=True))
 
 
 def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
-    """Return a fieldPath as error messages show it; None if it leads nowhere.
+    """Write the fieldPath of a CEL rule in the form of error messages; None if it is invalid.
 
     >>> schema = {"type": "object", "properties": {"a.b": {"type": "string"}}}
     >>> rule_path(schema, "['a.b']"), rule_path(schema, ".c")
@@ -159,7 +162,7 @@ def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
 
 
 def _step(words: list[str]) -> tuple[str | None, int]:
-    """Return the next name on the path, and the number of tokens that it takes."""
+    """Return the next name on a path (None if invalid), and the number of tokens of the name."""
     match words:
         case [".", name, *_]:
             return name, 2

@@ -1,4 +1,4 @@
-"""Checks of defaults in a CustomResourceDefinition: they are valid and have no unknown fields."""
+"""Checks that the defaults in a CustomResourceDefinition are valid and have no unknown fields."""
 
 from __future__ import annotations
 
@@ -28,15 +28,19 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 @dataclass(frozen=True, slots=True)
 class _DefaultPosition:
-    """The position of a default: the enclosing object, the path, and whether it is in metadata."""
+    """The position of a default in the schema.
+
+    `root` is the schema of the nearest object with its own metadata, and `steps` is the path from
+    there.
+    """
 
     root: Mapping[str, Any]
     steps: tuple[str | None, ...] = ()
-    """Names of fields, and None for the items of a list."""
+    """The names of fields on the path; None stands for the items of a list."""
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:
-        """Return an object with apiVersion and kind that has the value at this position."""
+        """Build an object with apiVersion and kind that has the value at this position."""
         first, *rest = self.steps
         for step in reversed(rest):
             value = [value] if step is None else {step: value}
@@ -50,9 +54,9 @@ def check_defaults(schema: Mapping[str, Any], path: str) -> list[Cause]:
 
 
 def coerce_defaults(schema: Mapping[str, Any]) -> None:
-    """Drop unknown metadata fields from defaults of embedded resources, in place.
+    """Drop unknown metadata fields from the defaults of embedded resources, in place.
 
-    kube-apiserver does so while it validates a schema, and stores the schema without these fields.
+    kube-apiserver drops these fields while it validates a schema, and stores the result.
     """
     if schema.get("default") is not None:
         coerce_embedded(schema["default"], read_structure(schema), "", [])
@@ -118,7 +122,7 @@ def _check_in_metadata(
 
 
 def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema without int-or-string, which kube-apiserver ignores for defaults."""
+    """Copy a schema without int-or-string, which kube-apiserver ignores for defaults."""
     made = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
     fields = schema.get("properties") or {}
     made["properties"] = {name: _without_int_or_string(each) for name, each in fields.items()}

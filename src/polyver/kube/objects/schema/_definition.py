@@ -32,10 +32,10 @@ _ROOT_KEYWORDS = {name[:1].lower() + name[1:] for name in _AT_ROOT.split()} | {_
 
 
 def check_schema(schema: Mapping[str, Any], path: str, *, status: bool = False) -> list[Cause]:
-    """Return the errors in the openAPIV3Schema of a version, with the path of each.
+    """Return the errors in the openAPIV3Schema of a version of a CustomResourceDefinition.
 
-    `status` is True if the version has the status subresource, which limits the keywords at
-    the root.
+    `status` is True if the version has the status subresource; then fewer keywords are allowed at
+    the root of the schema.
 
     >>> check_schema({"type": "object", "properties": {"a": {}}}, "schema")[0].field
     'schema.properties[a].type'
@@ -71,7 +71,7 @@ def _check_root(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield an error for each unsupported keyword that prevents further checks."""
+    """Yield an error for each unsupported keyword; if there is one, no further check is made."""
     for name in ("id", "$schema", "$ref", "patternProperties", "dependencies", "definitions"):
         if schema.get(name):
             yield f"OpenAPIV3Schema '{'schema' if name == '$schema' else name}' is not supported"
@@ -86,7 +86,10 @@ def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the schemas inside a schema and their paths, in kube-apiserver's order of errors."""
+    """Yield the paths of the schemas directly inside a schema, and the schemas.
+
+    The order is that of kube-apiserver's errors.
+    """
     if isinstance(schema.get("additionalProperties"), Mapping):
         yield ".additionalProperties", schema["additionalProperties"]
     fields = schema.get("properties") or {}
@@ -109,11 +112,11 @@ def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Restrictions on a schema that come from the schemas around it."""
+    """The restrictions on a schema that follow from its position in the whole schema."""
 
     root: bool = False
     no_defaults: str = ""
-    """The reason why a default is forbidden; empty if it is allowed."""
+    """The reason why a default is forbidden here; empty if a default is allowed."""
     in_metadata: bool = False
 
     def inside(self, schema: Mapping[str, Any], where: str) -> _Context:
@@ -243,7 +246,7 @@ def _check_keys(keys: list[str], items: Mapping[str, Any], path: str) -> Iterato
 
 
 def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Yield errors if list items, or the keys of a map list, may be null or absent."""
+    """Yield errors if items of a set or map list, or keys of a map list, may be null or absent."""
     kind, items = schema.get(_LIST), schema.get("items")
     if kind not in ("set", "map") or not isinstance(items, Mapping):
         return
@@ -267,7 +270,7 @@ def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _check_rule(schema: Mapping[str, Any], rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Yield the errors in a CEL rule that can be found without compiling it."""
+    """Yield the errors in a CEL rule that can be found without compiling the rule."""
     text, message = rule.get("rule") or "", rule.get("message") or ""
     if not text.strip():
         yield required(f"{path}.rule", "rule is not specified")

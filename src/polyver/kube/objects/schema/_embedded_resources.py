@@ -1,4 +1,4 @@
-"""Embedded resources: objects inside custom resources, with a kind and metadata of their own."""
+"""Embedded resources: whole objects inside custom resources, with apiVersion, kind and metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]
 
 
 class MalformedMetadata(PolyverError):
-    """Metadata that cannot be decoded; the request is refused with 400."""
+    """The metadata of an embedded resource cannot be decoded; the request is refused with 400."""
 
     def __init__(self, field: str, value: Any, problem: str) -> None:
         self.cause = Cause(field, f"Invalid value: {shown(value)}: {problem}")
@@ -34,7 +34,7 @@ _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "ar
 def coerce_embedded(
     value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Drop unknown metadata fields of embedded resources, in place.
+    """Drop unknown metadata fields of embedded resources, in place; add their paths to `dropped`.
 
     Raise `MalformedMetadata` if the metadata cannot be decoded.
     """
@@ -51,7 +51,7 @@ def coerce_embedded(
 
 
 def _inner(path: str, key: str, schema: StructuralSchema) -> str:
-    """Return the path of a field or of a map key."""
+    """Return the path of a declared field, or of a key of a map."""
     if key not in schema.fields:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key

@@ -12,7 +12,7 @@ __all__ = ["ValidationReport"]
 
 
 class ValidationReport:
-    """Validation errors; `prefix` is the path of the validated value."""
+    """A list of validation errors; `prefix` is the path of the validated value in its object."""
 
     __slots__ = ("causes", "prefix")
 
@@ -21,7 +21,7 @@ class ValidationReport:
         self.causes: list[Cause] = []
 
     def inner(self) -> ValidationReport:
-        """Return an empty report for an alternative that is tried."""
+        """Build an empty report for the errors of one alternative, which may be dropped later."""
         return ValidationReport(self.prefix)
 
     def _add(self, path: str, message: str, reason: str) -> None:
@@ -35,7 +35,7 @@ class ValidationReport:
         self._add(path, f"Invalid value: {shown(value)}: {text}", "FieldValueInvalid")
 
     def general(self, text: str) -> None:
-        """Add an error that names no field."""
+        """Add an error without the name of a field."""
         self._add("", f'Invalid value: "": {text}', "FieldValueInvalid")
 
     def wrong_type(self, path: str, wanted: str, found: str) -> None:

@@ -1,4 +1,4 @@
-"""Constraints on numbers, which kube-apiserver checks as integers and as floats."""
+"""Checks of numbers: range of the type, minimum, maximum and multipleOf, as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LARGEST_FLOAT = 3.4028235677973366e38
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A bound of a number."""
+    """The value of minimum, maximum or multipleOf."""
 
     value: float
     fits: bool
-    """True if the bound itself is valid for the type and format."""
+    """True if the value itself is valid for the type and format in the schema."""
     exclusive: bool = False
 
 
@@ -56,13 +56,13 @@ class NumberConstraints:
     def _comparable(
         self, limit: _Limit, what: str, value: int | float, path: str, report: ValidationReport
     ) -> tuple[int | float, int | float]:
-        """Return the value and the bound, both as integers or both as floats."""
+        """Convert a number and a bound so that both are integers or both are floats."""
         if not limit.fits:
             self._out_of_range(what, path, report)
             return float(value), limit.value
         if not isinstance(value, int):
             return value, limit.value
-        # A bound that is too large becomes the smallest integer, as in kube-apiserver.
+        # As in kube-apiserver, a bound outside int64 becomes the smallest integer of int64.
         bound = int(limit.value)
         return value, bound if fits_int64(bound) else -(2**63)
 
@@ -95,7 +95,7 @@ class NumberConstraints:
 
 
 def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -> NumberConstraints:
-    """Return the constraints on numbers in a schema."""
+    """Read the constraints on numbers from a schema."""
     kind = types[0] if types in (("integer",), ("number",)) else ""
     known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
     form = form if form in known else ""

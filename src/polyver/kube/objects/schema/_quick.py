@@ -1,7 +1,8 @@
-"""A fast check that accepts most valid objects: the schema as a type that msgspec checks in C.
+"""A fast check that accepts most valid objects.
 
-An accepted object has no unknown field, no null that is not allowed, and no error. Any other object
-may still be valid and needs the full checks.
+The schema is converted to a Python type, against which msgspec checks objects in C. An object that
+msgspec accepts has no unknown field, no null that the schema forbids, and no error. An object that
+msgspec refuses may still be valid; the full checks decide about it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Quick"]
 
 _Schema: TypeAlias = Mapping[str, Any]
 _Type: TypeAlias = Any
-"""A type annotation that is made at run time."""
+"""A type annotation that is built at run time."""
 _META: Final = ("apiVersion", "kind", "metadata")
 _MOST: Final = 2**63 - 1
 _SCALARS: Final = frozenset([str, int, float, bool])
@@ -31,18 +32,18 @@ _Anything: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool
 
 
 class _Inexpressible(Exception):
-    """A schema that cannot be expressed as a type."""
+    """The schema cannot be expressed as a Python type."""
 
 
 class _Leaf:
-    """A scalar that the full checks have to validate."""
+    """The type of a scalar for which msgspec calls the full checks."""
 
     checks: Checks
     one: _Leaf
 
 
 class Quick:
-    """A fast check of whole objects; an object that does not fit may still be valid."""
+    """A fast check of whole objects; an object that fails this check may still be valid."""
 
     def __init__(self, schema: _Schema) -> None:
         try:
@@ -72,7 +73,7 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
 
 
 def _root(schema: _Schema) -> _Type:
-    """Return the type of an object; its metadata is checked elsewhere."""
+    """Build the type of a whole object; other code checks its metadata."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
         keys = {key for key in properties.get(name) or {} if key != "description"}
@@ -90,7 +91,12 @@ def _type_of(schema: _Schema) -> _Type:
         case "object":
             found = _object(schema)
         case "array":
-            found = _array(schema)
+            unsupported = ("enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems")
+            _refuse(schema, *unsupported, *_ALTERNATIVES)
+            items = schema.get("items")
+            if not isinstance(items, Mapping):
+                raise _Inexpressible
+            found = _sized(GenericAlias(list, (_type_of(items),)), schema, "Items")
         case None if _is_anything(schema):
             found = _Anything
         case _:
@@ -128,7 +134,7 @@ def _are_integers(*limits: float | None) -> bool:
 
 def _leaf(schema: _Schema) -> type[_Leaf]:
     class Leaf(_Leaf):
-        """A class for one schema, since msgspec passes only the class to the hook."""
+        """A class for one schema, because msgspec passes only a class to its decoding hook."""
 
         checks = Checks(schema, None)
 
@@ -165,20 +171,12 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     ]
     return msgspec.defstruct(
         "Fields",
-        # Fields with a default must come after those without.
+        # Fields with a default must come after fields without a default.
         sorted(fields, key=len),
         rename=names,
         forbid_unknown_fields=not schema.get("x-kubernetes-preserve-unknown-fields"),
         gc=False,
     )
-
-
-def _array(schema: _Schema) -> _Type:
-    items = schema.get("items")
-    _refuse(schema, "enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems", *_ALTERNATIVES)
-    if not isinstance(items, Mapping):
-        raise _Inexpressible
-    return _sized(GenericAlias(list, (_type_of(items),)), schema, "Items")
 
 
 def _sized(found: _Type, schema: _Schema, what: str) -> _Type:

@@ -1,4 +1,4 @@
-"""Checks of CEL rules in a schema: they compile, use oldSelf correctly and have a bounded cost."""
+"""Checks that the CEL rules in a schema compile, use oldSelf correctly and have a bounded cost."""
 
 from __future__ import annotations
 
@@ -35,37 +35,34 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Facts about the schemas around a schema that matter to its rules."""
+    """Facts about the position of a schema in the whole schema that matter to its rules."""
 
     total: _Total
     broken: Sequence[str]
-    """The paths at which the schema itself is invalid."""
+    """The paths at which earlier checks found errors in the schema."""
     times: int | None = 1
-    """The maximum number of values with this schema in an object; None if unbounded."""
+    """The maximum number of values of this schema in one object; None if it is unbounded."""
     uncorrelated: str = ""
-    """The path of a list whose old items cannot be matched with the new ones."""
+    """The path of the list around this schema whose old items cannot be matched with new items."""
     root: bool = True
 
     def inside(self, schema: Schema) -> _Context:
         """Return the context for the schemas directly inside a schema."""
-        most = _most_inside(schema)
-        times = None if most is None or self.times is None else min(self.times * most, _ENDLESS)
+        match schema.get("type"):
+            case "object" if schema.get("additionalProperties") is not None:
+                most = schema.get("maxProperties")
+            case "array":
+                most = schema.get("maxItems")
+            case _:
+                most = 1
+        times = None
+        if most is not None and self.times is not None:
+            times = min(self.times * max(most, 0), _ENDLESS)
         return replace(self, times=times, root=False)
 
 
-def _most_inside(schema: Schema) -> int | None:
-    match schema.get("type"):
-        case "object" if schema.get("additionalProperties") is not None:
-            most = schema.get("maxProperties")
-        case "array":
-            most = schema.get("maxItems")
-        case _:
-            return 1
-    return None if most is None else max(most, 0)
-
-
 def check_rules(schema: Schema, path: str, problems: Sequence[Cause]) -> list[Cause]:
-    """Return the errors in the rules of a schema; `problems` are the errors found before."""
+    """Return the errors in the rules of a schema; `problems` are the errors of earlier checks."""
     total = _Total()
     context = _Context(total, [each.field for each in problems])
     causes = _check(schema, path, context)

@@ -16,7 +16,7 @@ from polyver.languages.values.strings import shown
 __all__ = ["MOST_COST", "Findings", "ValidationRules", "compile_rules", "has_rules"]
 
 MOST_COST: Final = 10_000_000
-"""The maximum cost of all rules for one object."""
+"""The maximum cost of evaluating all rules for one object."""
 _LONGEST_MESSAGE: Final = 5 * 1024
 _RULES = "x-kubernetes-validations"
 _SPENT = "running out of cost budget, no further validation rules will be run"
@@ -34,10 +34,10 @@ def has_rules(schema: Schema) -> bool:
 
 @dataclass(slots=True)
 class Findings:
-    """Results of rules: errors that refuse an object, and warnings for unchanged values."""
+    """The results of evaluating rules: errors, and warnings for values that did not change."""
 
     left: int = MOST_COST
-    """The remaining cost; negative if no more rules are evaluated."""
+    """The cost that further rules may have; if it is negative, no more rules are evaluated."""
     causes: list[Cause] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class _Rule:
 
     @property
     def name(self) -> str:
-        """The message or the rule, for errors about a rule that cannot be evaluated."""
+        """The name of the rule in errors: its message or, if it has none, its expression."""
         return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
 
     @property
@@ -74,14 +74,14 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables of the rule; with optionalOldSelf, oldSelf is an optional."""
+        """Return the variables that the rule sees; with optionalOldSelf, oldSelf is an optional."""
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
         return {**variables, "oldSelf": cel.NONE if old is None else cel.Optional(old)}
 
     def refused(self, path: str, value: Any, kind: str, text: str) -> Cause:
-        """Return the error for a value that breaks the rule."""
+        """Build the error for a value that breaks the rule."""
         if self.path:
             path = f"{path}.{self.path}" if path else self.path
         shown_path = path or "<nil>"
@@ -97,9 +97,9 @@ class _Rule:
         return Cause(shown_path, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
 
     def message_for(self, variables: Mapping[str, Any], findings: Findings) -> str:
-        """Return the message; the plain one if messageExpression fails.
+        """Evaluate messageExpression; return `message` if there is none or if it fails.
 
-        For messageExpression, oldSelf is never an optional, as in kube-apiserver.
+        As in kube-apiserver, oldSelf is never an optional in messageExpression.
         """
         plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
         if self._message is None:
@@ -116,7 +116,10 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The old value that matches a value in an update, if there is one, and its parent."""
+    """In an update, a value and the old value that matches it, if there is one.
+
+    `around` is the same for the mapping or list around the value.
+    """
 
     value: Any = NEW
     old: Any = NEW
@@ -125,7 +128,7 @@ class _Before:
     root: bool = False
 
     def inside(self, key: str) -> _Before:
-        """Return the old value of a field."""
+        """Return the same for a field of the value."""
         if self.old is NEW:
             return self
         if self.root and key in ("apiVersion", "kind"):
@@ -137,7 +140,7 @@ class _Before:
         return _Before(self.value[key], self.old[key], structure, self)
 
     def item(self, number: int, olds: OldItems) -> _Before:
-        """Return the old value of a list item."""
+        """Return the same for an item of the value, which is a list."""
         if self.old is NEW:
             return self
         old = olds.like(self.value[number])
@@ -148,7 +151,10 @@ class _Before:
 
     @property
     def is_same(self) -> bool:
-        """True if the value, or the nearest comparable value around it, did not change."""
+        """True if the value did not change.
+
+        If no old value matches it, the nearest value around it with a matching old value counts.
+        """
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)
         return self.around is not None and self.around.is_same
@@ -190,12 +196,12 @@ class ValidationRules:
         return cel.CelSchema(self._schema, root=self._root)
 
     def check(self, value: Any, old: Any, findings: Findings) -> None:
-        """Check an object that is created or that replaces another one."""
+        """Evaluate the rules for an object; `old` is None if the object is created."""
         before = _Before(value, old, self._structure, root=True) if old is not None else _Before()
         self._check(value, old, "", before, findings)
 
     def check_default(self, value: Any, path: str, findings: Findings) -> None:
-        """Check a default, first as an unchanged value and then as a new one."""
+        """Evaluate the rules for a default, first as an unchanged value and then as a new value."""
         known = len(findings.causes)
         self._check(value, value, path, _Before(), findings)
         if len(findings.causes) == known:
@@ -305,7 +311,7 @@ def _text(rule: Schema) -> str:
 
 
 def _seen(value: Any, schema: cel.CelSchema) -> Any:
-    """Return a value as rules see it; an error in it is raised only when a rule reads it."""
+    """Convert a value for CEL; an invalid value becomes an error for the rules that read it."""
     try:
         return cel.to_value(value, schema)
     except cel.CelEvaluationError as problem:
@@ -315,5 +321,5 @@ def _seen(value: Any, schema: cel.CelSchema) -> Any:
 def compile_rules(
     schema: Schema, structure: StructuralSchema, *, root: bool = True
 ) -> ValidationRules | None:
-    """Return the rules of a schema, or None if it has none."""
+    """Compile the rules of a schema; return None if it has no rules."""
     return ValidationRules(schema, structure, root=root) if has_rules(schema) else None

@@ -1,4 +1,4 @@
-"""The compiled schema of one version of a custom resource."""
+"""The compiled schema of one API version of a custom resource."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNCHECKED: Final = Cause(
 
 
 class Schema:
-    """Pruning, defaulting and validation for one version of a custom resource.
+    """Prunes, defaults and validates objects of one API version of a custom resource.
 
     >>> schema = compile_schema({
     ...     "type": "object",
@@ -68,15 +68,15 @@ class Schema:
 
     @cached_property
     def _quick(self) -> Quick:
-        # Created with the first object: many kinds are served but never used.
+        # Built for the first object, because many kinds are served but have no objects.
         return Quick(self._schema)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
         """Drop unknown fields, in place, and return their paths.
 
-        The paths are in the order of kube-apiserver's warnings. Metadata of embedded resources is
-        pruned, too; `MalformedMetadata` is raised if it cannot be decoded. The object's own
-        metadata is not checked here.
+        The paths are in the order of kube-apiserver's warnings. The metadata of embedded resources
+        is pruned, too; if it cannot be decoded, `MalformedMetadata` is raised. The object's own
+        metadata is not pruned.
         """
         if self._quick.fits(obj):
             return []
@@ -90,7 +90,7 @@ class Schema:
         return dropped
 
     def conform(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> list[str]:
-        """Prune and add defaults, in place; a fast check finds objects that need no pruning."""
+        """Prune an object and add defaults, in place; return the paths of dropped fields."""
         if self._quick.fits(obj):
             complete(obj, self._structure)
             return []
@@ -99,10 +99,10 @@ class Schema:
         return dropped
 
     def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
-        """Add defaults, in place, and drop nulls that are not allowed.
+        """Add defaults, in place, and drop nulls that the schema does not allow.
 
-        kube-apiserver keeps such nulls in the result of server-side apply and then refuses them;
-        `drop_nulls=False` does the same.
+        With `drop_nulls=False` the nulls stay, so that validation refuses them. kube-apiserver does
+        this for the result of server-side apply.
         """
         if not drop_nulls and not self._structure.has_defaults:
             return
@@ -112,7 +112,7 @@ class Schema:
             complete(obj, self._structure)
 
     def validate(self, obj: dict[str, Any]) -> list[Cause]:
-        """Return all errors of an object that is created, except those in its own metadata."""
+        """Return all errors of an object that is created, except errors in its own metadata."""
         causes: list[Cause] = []
         if not self._quick.fits(obj):
             report = ValidationReport()
@@ -123,7 +123,7 @@ class Schema:
         return self._completed(causes, obj)
 
     def validate_update(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-        """Return all errors of an updated object, except those of values that did not change."""
+        """Return all errors of an updated object, except errors of values that did not change."""
         causes: list[Cause] = []
         if not self._quick.fits(new):
             report = ValidationReport()
@@ -135,7 +135,7 @@ class Schema:
     def validate_status(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         """Return all errors in the status of an updated object.
 
-        The messages name paths inside the status, without `status`, as in kube-apiserver.
+        As in kube-apiserver, the messages have paths that begin inside the status.
         """
         report = ValidationReport("status")
         if self._status is not None and "status" in new:
@@ -144,7 +144,7 @@ class Schema:
         return self._completed(causes + self._new_doubles(new, old), new, old)
 
     def tolerated(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[str]:
-        """Return warnings for an updated object: rules that values broke before and still break."""
+        """Return warnings for an updated object: the CEL rules that unchanged values break."""
         if self._rules is None:
             return []
         findings = Findings()
@@ -158,7 +158,7 @@ class Schema:
     def _completed(
         self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
     ) -> list[Cause]:
-        """Add the errors that CEL rules find, unless other errors prevent their evaluation."""
+        """Add the errors of CEL rules, unless other errors prevent evaluating the rules."""
         if self._rules is None:
             return causes
         if any(cause.reason in _BLOCKING for cause in causes):
@@ -169,12 +169,12 @@ class Schema:
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Schema:
-    """Compile the openAPIV3Schema of a version; it must have passed `check_schema`."""
+    """Compile the openAPIV3Schema of a version, in which `check_schema` found no error."""
     return Schema(copy.deepcopy(schema))
 
 
 def is_valid(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
-    """Return a function that reports whether a value is valid by a schema.
+    """Build a function that reports whether a schema allows a value.
 
     >>> is_valid({"type": "integer", "maximum": 9})(10)
     False
@@ -202,7 +202,7 @@ def _patterns(value: Any) -> Iterator[str]:
 
 
 def _is_large(pattern: str) -> bool:
-    """Report whether a pattern has many states once its repeats are expanded."""
+    """Report whether the automaton of a pattern has many states."""
     try:
         return read_pattern(pattern).states > _MOST_STATES
     except InvalidPattern:
@@ -250,7 +250,7 @@ def _twice(path: str, number: int, value: Any) -> Cause:
 
 
 def _all_differ(items: list[Any]) -> bool:
-    """Report whether all items certainly differ; values such as 1 and true need a closer look."""
+    """Report whether all items certainly differ; False if unsure, as with 1 and true."""
     try:
         return len(set(items)) == len(items)
     except TypeError:
@@ -258,7 +258,7 @@ def _all_differ(items: list[Any]) -> bool:
 
 
 def _repeated(items: Iterable[Any]) -> list[int]:
-    """Return the positions where an item occurs for the second time, not for the third."""
+    """Return the position of the second occurrence of each item that occurs several times."""
     times: dict[object, int] = {}
     repeated: list[int] = []
     for number, item in enumerate(items):

@@ -1,6 +1,7 @@
-"""Checks that a schema is structural: every field has a type, and alternatives add no fields.
+"""Checks that a schema is structural: every field has a type, and alternatives declare no fields.
 
-Otherwise pruning and server-side apply could not know the type of a field without its value.
+Alternatives are the schemas in allOf, anyOf, oneOf and not. Pruning and server-side apply need the
+type of a field before they know which alternative a value fits.
 """
 
 from __future__ import annotations
@@ -116,7 +117,10 @@ def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
 
 
 def _check_value(schema: Mapping[str, Any], path: str, skip_any: bool) -> Iterator[Cause]:
-    """Yield the errors in value constraints; only the anyOf of int-or-string may contain types."""
+    """Yield the errors in the alternatives and the pattern of a schema.
+
+    `skip_any` skips the anyOf of an int-or-string, the only one that may contain types.
+    """
     first_all = (schema.get("allOf") or [{}])[0]
     for name in _JUNCTORS:
         for number, each in enumerate(schema.get(name) or ()):
@@ -164,9 +168,9 @@ def _sets(schema: Mapping[str, Any], name: str) -> bool:
 def _check_complete(
     rules: Mapping[str, Any], schema: Mapping[str, Any] | None, at: str, path: str
 ) -> Iterator[Cause]:
-    """Yield an error for each field that only an alternative names.
+    """Yield an error for each field that an alternative names, but the schema does not declare.
 
-    As in kube-apiserver, only the alternatives of the root are checked.
+    As in kube-apiserver, only the alternatives at the root of the schema are checked.
     """
     if isinstance(rules.get("not"), Mapping):
         yield from _check_complete_part(rules["not"], schema, at, f"{path}.not")

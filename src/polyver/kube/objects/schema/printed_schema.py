@@ -1,4 +1,4 @@
-"""Prints a schema with Go's field names, as kube-apiserver does when it refuses a whole schema."""
+"""Writes a schema with Go's field names, as in kube-apiserver's errors about a whole schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RULE_EMPTY = {"rule": "", "message": "", "messageExpression": "", "fieldPath": 
 
 
 def declared(schema: Mapping[str, Any]) -> str:
-    """Return all keywords of a schema in order as JSON, including those that are not set.
+    """Write a schema as JSON with all keywords in Go's order, including keywords that are not set.
 
     >>> declared({"type": "object"})[:63]
     '{"ID":"","Schema":"","Ref":null,"Description":"","Type":"object'
@@ -74,6 +74,6 @@ def _single(keyword: str, value: Any) -> str:
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
-    """Return one CEL rule as JSON, with all its fields."""
+    """Write a CEL rule as JSON with all fields, including fields that are not set."""
     pairs = (f'"{_name(key)}":{json_text(rule.get(key, _RULE_EMPTY.get(key)))}' for key in _RULE)
     return f"{{{','.join(pairs)}}}"

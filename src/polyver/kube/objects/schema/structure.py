@@ -1,8 +1,8 @@
 """The structure of a schema, read once: fields, items, defaults and list types.
 
-Pruning, defaulting and validation of custom resources walk along it. Updates are validated with
-ratcheting: a value that an update does not change may keep its errors, because otherwise a schema
-that becomes stricter would block updates of existing objects.
+Pruning, defaulting and validation of custom resources use this structure. Updates are validated
+with ratcheting: errors of a value that the update does not change are ignored. Otherwise a schema
+that becomes stricter would prevent updates of existing objects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StructuralSchema:
     type: str = ""
     fields: Mapping[str, StructuralSchema] = field(default_factory=dict)
     values: StructuralSchema | None = None
-    """The structure of values under additional keys."""
+    """The structure of the values under keys that are not declared; None if unknown."""
     takes_any_key: bool = False
     """True if additionalProperties is set, even to true or false."""
     items: StructuralSchema | None = None
@@ -52,16 +52,16 @@ class StructuralSchema:
     has_lists: bool = False
     """True if this or an inner schema has a list of type set or map."""
     listed: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields that contain such lists."""
+    """The fields whose schema is or contains such a list."""
     has_embedded: bool = False
     """True if this or an inner schema is an embedded resource."""
 
     def child(self, key: str) -> StructuralSchema | None:
-        """Return the structure of a key."""
+        """Return the structure of the value under a key; None if it is unknown."""
         return self.fields.get(key, self.values)
 
     def within(self) -> Iterator[StructuralSchema]:
-        """Yield the structures directly inside."""
+        """Yield the structures of fields, other values and items."""
         yield from self.fields.values()
         if self.values is not None:
             yield self.values
@@ -70,7 +70,7 @@ class StructuralSchema:
 
 
 def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
-    """Return the structure of a schema."""
+    """Read the structure of a schema."""
     fields = {name: read_structure(each) for name, each in (schema.get("properties") or {}).items()}
     others, items = schema.get("additionalProperties"), schema.get("items")
     found = StructuralSchema(
@@ -96,7 +96,7 @@ def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
 
 
 def shape_of(schema: Mapping[str, Any], *, root: bool = False) -> Shape:
-    """Return the shape of a schema."""
+    """Build the shape of a schema, for server-side apply."""
     others, items = schema.get("additionalProperties"), schema.get("items")
     fields = {name: shape_of(each) for name, each in (schema.get("properties") or {}).items()}
     inside = shape_of(items) if isinstance(items, Mapping) else None
@@ -125,11 +125,11 @@ def shape_of(schema: Mapping[str, Any], *, root: bool = False) -> Shape:
 
 
 NEW: Final = object()
-"""Stands for an old value that did not exist or cannot be matched."""
+"""Stands for an old value that did not exist or that cannot be matched with the new value."""
 
 
 class OldItems:
-    """The items of an old list by their keys, if the list is of type map."""
+    """The items of a list before an update, by their keys; empty unless the list is of type map."""
 
     def __init__(self, items: Any, structure: StructuralSchema | None) -> None:
         self._keys = structure.keys if structure and structure.list_type == "map" else ()
@@ -148,12 +148,12 @@ class OldItems:
         return tuple((type(value), value) for value in values)
 
     def like(self, item: Any) -> Any:
-        """Return the old item with the keys of a new one, or `NEW`."""
+        """Return the old item that has the same keys as a new item; `NEW` if there is none."""
         return self._items.get(self._key(item), NEW) if self._items else NEW
 
 
 def is_unchanged(value: Any, old: Any, structure: StructuralSchema | None) -> bool:
-    """Report whether a value did not change, as far as the schema knows it."""
+    """Report whether an update left a value unchanged; False if the schema does not know it."""
     if old is NEW or structure is None or (value is None) is not (old is None):
         return False
     if isinstance(value, list) and isinstance(old, list):

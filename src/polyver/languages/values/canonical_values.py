@@ -1,4 +1,4 @@
-"""Values that built-in types parse and rewrite: quantities, times, bytes in base64."""
+"""Values that kube-apiserver parses and stores in a canonical form: quantities, times, base64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["InvalidValue", "base64_problem", "micro_time", "quantity", "time"]
 
 
 class InvalidValue(ValueError):
-    """An invalid value, with kube-apiserver's message."""
+    """The value is invalid; the message is kube-apiserver's."""
 
 
 _QUANTITY = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
@@ -26,7 +26,7 @@ _WRONG += "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 def quantity(text: str, *, least: Decimal = _NANO) -> str:
-    """Return a quantity in its canonical form, rounded up to a multiple of `least`.
+    """Convert a quantity to its canonical form, rounded up to a multiple of `least`.
 
     >>> [quantity(text) for text in ("1000m", "1.5Gi", "0.1", "1024Mi", "1e3")]
     ['1', '1536Mi', '100m', '1Gi', '1e3']
@@ -47,7 +47,7 @@ def quantity(text: str, *, least: Decimal = _NANO) -> str:
 
 
 def _interpret(suffix: str) -> tuple[str, int]:
-    """Return the form and the exponent of a suffix."""
+    """Return the form (decimal, binary or exponent) and the exponent of a suffix."""
     if suffix in _DECIMAL:
         return "decimal", _DECIMAL[suffix]
     if suffix in _BINARY:
@@ -58,7 +58,7 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _is_canonical(digits: str, scale: int, form: str) -> bool:
-    """Report whether kube-apiserver keeps a quantity as written; it checks only the last digits."""
+    """Report whether kube-apiserver keeps a quantity as written; it checks only its last digits."""
     if form == "binary":
         return len(digits) + scale * 3 // 10 <= 14 and scale % 10 == 0 and int(digits) & 7 != 0
     ends = len(digits) > 18 or digits.endswith("000") or digits[0] == "0"
@@ -118,7 +118,7 @@ _LAYOUT = re.compile(r"2006|01|02|15|04|05|\.000000|Z07:00|[-T:]")
 
 
 def time(text: str) -> str | None:
-    """Return a time in UTC, to the second; None for the zero time.
+    """Convert a time to UTC with full seconds; return None for Go's zero time.
 
     >>> time("2026-01-02T03:04:05.6+01:00")
     '2026-01-02T02:04:05Z'
@@ -128,7 +128,7 @@ def time(text: str) -> str | None:
 
 
 def micro_time(text: str) -> str | None:
-    """Return a time in UTC with six decimals; None for the zero time."""
+    """Convert a time to UTC with six decimals; return None for Go's zero time."""
     found = _parsed(text, _MICROSECONDS)
     return f"{found:%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0") if found else None
 
@@ -138,7 +138,14 @@ def _parsed(text: str, layout: str) -> datetime | None:
     year, month, day, hour, minute = (int(parts[key]) for key in ("2006", "01", "02", "15", "04"))
     second, _, fraction = re.sub("[.,]", ".", parts["05"]).partition(".")
     fraction = fraction or parts.get(".000000", "")[1:]
-    _check_range(text, year, month, day, (hour, minute, int(second)))
+    if not 1 <= month <= 12:
+        raise _unparsed(text, ": month out of range")
+    clock = (("hour", hour, 24), ("minute", minute, 60), ("second", int(second), 60))
+    for name, value, end in clock:
+        if value >= end:
+            raise _unparsed(text, f": {name} out of range")
+    if not 1 <= day <= monthrange(max(year, 1), month)[1]:
+        raise _unparsed(text, ": day out of range")
     micro = int(fraction[:6].ljust(6, "0")) if fraction else 0
     zone = parts["Z07:00"]
     offset = timedelta(0)
@@ -164,7 +171,7 @@ _ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def _in_quotes(text: str) -> str:
-    """Quote a string byte by byte, as Go's time package does, unlike other errors of Go."""
+    """Quote a string byte by byte, as errors of Go's package `time` do."""
     shown = (
         f"\\x{byte:02x}"
         if byte < 0x20 or byte >= 0x80
@@ -192,16 +199,6 @@ def _split(text: str, layout: str) -> dict[str, str]:
     if rest:
         raise _unparsed(text, f": extra text: {_in_quotes(rest)}")
     return parts
-
-
-def _check_range(text: str, year: int, month: int, day: int, clock: tuple[int, int, int]) -> None:
-    if not 1 <= month <= 12:
-        raise _unparsed(text, ": month out of range")
-    for value, most, name in zip(clock, (24, 60, 60), ("hour", "minute", "second"), strict=True):
-        if value >= most:
-            raise _unparsed(text, f": {name} out of range")
-    if not 1 <= day <= monthrange(max(year, 1), month)[1]:
-        raise _unparsed(text, ": day out of range")
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
