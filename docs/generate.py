@@ -244,8 +244,8 @@ A time has the methods {moments}. A version, which `semver` returns, has the met
 
 With `functions={{"now": clock}}`, `compile_template` adds a Python function to a template: the
 template can call the Python function `clock` under the name `now`. Such Python functions get
-and return plain data. If one of them raises `PolyverError`, `ValueError` or `TypeError`, rendering
-fails, and the message names the location of the call in the template.
+and return plain data. If such a function raises `PolyverError`, `ValueError` or `TypeError`,
+rendering fails, and the message names the location of the call in the template.
 
 ## Missing functions
 
