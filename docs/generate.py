@@ -48,21 +48,24 @@ def compatibility() -> str:
     return f"""<!-- Written by `make docs` from the rules themselves. -->
 # Compatibility of API versions
 
-polyver compares two versions of a schema or of a CustomResourceDefinition (CRD) and reports changes
-that break existing objects or clients. `polyver check --against` prints them; in Python,
-`compare_schemas(old, new)` and `compare_definitions(old, new)` of `polyver.apis.compatibility`
-return them. The order of the arguments matters: a change that is breaking in one direction can be
-safe in the other.
+polyver compares an earlier and a later state of a schema or of a CustomResourceDefinition (CRD). It
+reports changes that break existing objects or clients as *findings*. `polyver check --against`
+prints the findings. In Python, `compare_schemas(old, new)` and `compare_definitions(old, new)` of
+`polyver.apis.compatibility` return a list of findings. The order of the arguments matters: a change
+that is breaking in one direction can be safe in the opposite direction.
 
-A finding has a version, a path, a rule, a severity, a fact and an advice.
+A finding has an API version, a path, a rule, a severity, a fact (what has changed) and an advice
+(what you can do).
 
 | severity | meaning |
 |---|---|
 | breaking | existing objects or clients stop working |
-| risky | they may stop working: it depends on their data, or the schema does not show it |
-| safe | nothing stops working; reported only with `least=Severity.SAFE` |
+| risky | existing objects or clients may stop working: this depends on their data, or the schema \
+does not show it |
+| safe | objects and clients continue to work. The Python functions return safe findings only with \
+`least=FindingSeverity.SAFE` |
 
-| path | meaning |
+| path of a finding | meaning |
 |---|---|
 | `spec.size` | a field of the objects |
 | `spec.ports[].name` | a field of each item of a list |
@@ -75,26 +78,32 @@ A finding has a version, a path, a rule, a severity, a fact and an advice.
 
 ## Guarantee and its limits
 
-Without a breaking or risky finding, every object that was valid before the change is valid
-afterwards and keeps its data, except for new fields that have a default. Property tests generate
-schemas, change them, and search for an object that violates this. The guarantee does not cover:
+If polyver reports no breaking and no risky finding, the following is guaranteed: every object that
+was valid before the change is valid after the change. The object also keeps its data, and gets only
+the defaults of new fields. Property tests check this guarantee: they generate schemas, change the
+schemas, and search for an object that violates the guarantee. The guarantee does not cover these
+cases:
 
-- CEL rules: polyver compares only their text. A new or changed rule is risky, whatever it says, and
-  polyver does not check whether an unchanged rule still fits fields that changed.
-- Lists in place of a string with a format: kube-apiserver accepts these. If the format is removed,
-  it refuses them, and polyver reports nothing.
-- Fields that a schema did not have, and that were dropped: they may be refused once the schema has
-  them.
-- Renamed fields: a removed field and a new one with the same schema may be a rename or not. The
-  advice names the most similar field.
+- CEL rules: polyver compares only the text of a rule. A new or changed rule is always a risky
+  finding. If a rule has not changed, but fields that it reads have changed, polyver does not check
+  whether the rule still works.
+- Lists in a field whose type is a string with a format: kube-apiserver accepts such lists. If the
+  format is removed, kube-apiserver refuses these lists, and polyver reports no finding.
+- Fields that were not in the schema: API servers dropped these fields. If the new schema has such a
+  field, API servers validate it, and may refuse a write that was accepted before.
+- Renamed fields: if a field was removed and a new field has the same schema, polyver cannot
+  determine whether the field was renamed. The advice names the most similar new field.
 
 ## Existing objects (ratcheting)
 
-From Kubernetes 1.30 on, and on the embedded server, an update may leave a value unchanged that the
-schema no longer allows. This helps existing objects but not clients that write new ones, so it does
-not lower the severity of a finding. It does not help if a required field is missing, or if
-alternatives (`anyOf`, `oneOf`, `allOf`, `not`) fail, unless the object that lacks the field, or to
-which the alternatives apply, does not change at all.
+If the schema no longer allows a value of an existing object, updates of this object can still
+succeed. From Kubernetes 1.30 on, and on polyver's embedded server, an API server accepts an update
+that does not change the invalid value (ratcheting). Ratcheting does not lower the severity of a
+finding, because clients that write new objects still fail.
+
+If a required field is missing, or if alternatives (`anyOf`, `oneOf`, `allOf`, `not`) fail,
+ratcheting applies only in one case: the update changes nothing in the part of the object that lacks
+the field, or to which the alternatives apply.
 """
 
 
@@ -105,38 +114,43 @@ def checking() -> str:
     return f"""<!-- Written by `make docs` from the rules themselves. -->
 # Findings of `polyver check`
 
-`polyver check` and `polyver.testing.check_law` test the conversions of a kind and report these
-findings; [how to test conversions](../how-to/test-conversions.md) shows examples. With `--against`
-a file, a git revision or [a cluster](clusters.md), they also report the findings in
-[compatibility](compatibility.md), and each field that the current conversions show differently from
-the earlier ones.
+`polyver check` and `polyver.testing.check_law` test the conversions of a kind and report the
+findings on this page; [how to test conversions](../how-to/test-conversions.md) shows examples. The
+option `--against` of `polyver check` names an earlier state of the kind: a file, a git revision or
+[a cluster](clusters.md). With this option, `polyver check` also reports the findings in
+[compatibility](compatibility.md), and each field whose value after a conversion differs from the
+value that the earlier conversions gave it.
 
-A finding has a kind, versions, a path, a rule, a severity, a fact and an advice. If it was found
-with a generated object, it contains the smallest object that shows the problem. *Preserved fields*
-are fields that a version cannot express; polyver keeps them in the annotation `{ANNOTATION}`
+A finding has a kind, API versions, a path, a rule, a severity, a fact (what is wrong) and an advice
+(what you can do). If polyver found the problem with a generated object, the finding contains the
+smallest object that shows the problem. *Preserved fields* are fields that a version cannot express;
+polyver keeps them in the annotation `{ANNOTATION}`
 ([conversion](conversion.md#preserved-fields)).
 
 {tables}
 
 ## The ledger
 
-The ledger lists what happens to each field of a version when it is converted to another version:
+`polyver check` also prints a *ledger* for each pair of versions. The ledger shows what happens to
+each field when polyver converts an object from one version to the other version:
 
-| word | meaning |
+| word in the ledger | meaning |
 |---|---|
-| kept | the same path, with the same value |
-| moved | another path, with the same value |
-| transformed | another value, made by the named rules |
-| preserved (`carried` in JSON) | not in the other version: polyver restores the value later |
+| kept | the field has the same path and the same value in the other version |
+| moved | the field has another path and the same value in the other version |
+| transformed | the rules that the ledger names convert the value to another value |
+| preserved (`carried` in JSON) | the other version does not have the field; polyver preserves the \
+value and restores it later |
 
-A conversion is *exact* if the other version has a value for every value, so that it never needs
-preserved fields.
+The conversion of a field is *exact* if the other version can express every value of the field, so
+that polyver never needs to preserve the field.
 
-For conversions by functions, the ledger lists what was observed with the tested objects, and marks
-it as `observed`.
+If conversion functions convert between the versions, polyver cannot determine the result from
+rules. The ledger then shows the results for the tested objects, and marks them as `observed`.
 
-A client that replaces all annotations removes the preserved fields. polyver's admission restores
-them, on the embedded server and on clusters where it is installed; elsewhere they are lost.
+If a client replaces all annotations of an object, it removes the preserved fields. On the embedded
+server, and on clusters with polyver's admission webhook, polyver restores the preserved fields; on
+other clusters, they are lost.
 """
 
 
@@ -160,9 +174,10 @@ def templates() -> str:
 # Templates
 
 [Blueprints](functions.md) and [definitions](definitions.md) contain templates in Go's template
-language, with the functions of [sprig](https://masterminds.github.io/sprig/) and some of Helm.
-polyver renders a template to the same text as Go or refuses it; [differences](#differences-from-go)
-are listed below.
+language. Templates can call the functions of [sprig](https://masterminds.github.io/sprig/) and some
+functions of Helm. polyver either renders a template to the same text as Go, or reports an error,
+apart from the [differences](#differences-from-go) below. On this page, *function* means a template
+function.
 
 ```python
 from polyver.languages.gotemplate import compile_template, render_value
@@ -177,8 +192,9 @@ assert render_value({{"pods": ["{{{{ .pod }}}}"], "count": 2}}, {{"pod": "a"}}) 
 }}
 ```
 
-`compile_template` raises `InvalidTemplate`, and `render` raises `RenderFailed`. Both messages
-contain the problem, the name, line and column, the action around it, and what to do next:
+`compile_template` raises `InvalidTemplate` if the template cannot be parsed, and `render` raises
+`RenderFailed` if the template cannot be rendered. Both messages contain the problem, the name of
+the template, the line and the column, the expression in braces that has the problem, and a hint:
 
 ```text
 .Options has no entry for key "pth" (bp:2:13, near {{{{ .Options.pth }}}}); did you mean path?
@@ -186,86 +202,95 @@ contain the problem, the name, line and column, the action around it, and what t
 
 ## The language
 
-The whole language is supported: actions and trimming (`{{{{-`, `-}}}}`), comments, pipelines,
-variables, `if`, `with`, `range` (over lists, mappings in the order of their keys, and integers),
-`else if`, `else with`, `break`, `continue`, `define`, `template`, `block`, parentheses and fields
-of any value. Complex numbers are refused. `include NAME DATA`, from Helm, returns the output of a
-template as a value.
+polyver supports the whole language: expressions in braces, trimming (`{{{{-`, `-}}}}`), comments,
+pipelines, variables, `if`, `with`, `range` (over lists, integers, and mappings in the order of
+their keys), `else if`, `else with`, `break`, `continue`, `define`, `template`, `block`,
+parentheses, and fields of any value. polyver refuses complex numbers. `include NAME DATA`, a
+function of Helm, renders the template NAME with DATA and returns the rendered text.
 
-A missing field is an error. With `missing="default"` it is null, which prints as `<no value>`; with
-`missing="zero"` it is the zero value, as with the option `missingkey` in Go.
+If a template reads a missing field, rendering fails. `compile_template` has the argument `missing`,
+which works like the option `missingkey` in Go. With `missing="default"`, a missing field is null,
+which is rendered as `<no value>`; with `missing="zero"`, a missing field has the zero value.
 
 ## Values
 
-Templates get a copy of plain data, so `set` does not change the caller's data.
+A template gets a copy of the data, so the function `set` does not change the caller's data. The
+following table shows the type in Go that corresponds to each type of data:
 
-| data | in Go |
+| data | type in Go |
 |---|---|
-| integer | `int64`; beyond 64 bits `float64` |
+| integer | `int64`; an integer that needs more than 64 bits is a `float64` |
 | float | `float64` |
-| string | `string`: functions that count characters count the bytes of UTF-8 |
+| string | `string`; functions that count characters count the bytes of UTF-8 |
 | true, false | `bool` |
 | list | `[]interface {{}}` |
 | mapping | `map[string]interface {{}}`; keys are strings |
 | null | `nil` |
 | time (`datetime`) | `time.Time` |
 
-An integer literal in a template is an `int`. As in Go, `eq .size 3` can compare it with an integer
-of the data, `eq .ratio 3` refuses to compare it with a float, and instead of `until .size` you must
-write `until (int .size)`. Numbers that `fromJson` reads are `float64`.
+In contrast, an integer that is written in a template has the type `int`. The consequences are the
+same as in Go. If `.size` is an integer and `.ratio` is a float, `eq .size 3` works, but
+`eq .ratio 3` fails. `until` needs an `int`, so instead of `until .size` you must write
+`until (int .size)`. Numbers that `fromJson` reads are `float64`.
 
 ## Functions
 
-The table lists the functions with the types of their arguments; an argument with `…` can be
-repeated.
+The table lists all functions with the types of their arguments. You can repeat an argument that is
+followed by `…`.
 
 {function_tables()}
 
-A time has the methods {moments}; a version has the methods {versions}.
+A time has the methods {moments}. A version, which `semver` returns, has the methods {versions}.
 
-`functions={{"now": clock}}` adds functions to a template. They get and return plain data; if one
-raises `PolyverError`, `ValueError` or `TypeError`, the error names the location of the call.
+With `functions={{"now": clock}}`, `compile_template` adds a Python function to a template: the
+template can call the Python function `clock` under the name `now`. Such Python functions get
+and return plain data. If such a function raises `PolyverError`, `ValueError` or `TypeError`,
+rendering fails, and the message names the location of the call in the template.
 
 ## Missing functions
 
-| functions | reason, and alternative |
+| functions of sprig that do not exist | reason, and what to use instead |
 |---|---|
 {absent_rows()}
 
 ## Differences from Go
 
-- `keys` and `values` are sorted by key. In Go their order is random.
-- `date` and similar functions accept a string in RFC 3339 as a time, and refuse values that are not
-  dates. Go uses the current time instead.
-- The local time zone is UTC. Times have microseconds, and years from 1 to 9999; if a layout has no
-  year, the year is 1. `durationRound` of a time is refused.
-- `printf` refuses formats that would show the internal fields of a time or a version, such as `%d`.
-- In the output, each byte that is not valid UTF-8 is replaced by U+FFFD.
-- `toYaml` quotes `"<<"`, so that it stays a string.
-- `fromYaml` refuses invalid YAML, where Helm returns a mapping with the error. It parses YAML as
-  kubectl does.
-- `call` always fails, because data contains no functions.
+- `keys` and `values` return lists that are sorted by key. In Go, these lists have a random order.
+- `date` and similar functions accept a string in the format of RFC 3339 as a time. If a value is
+  not a date, they fail; in Go, they use the current time.
+- The local time zone is UTC. Times have a precision of microseconds, and years from 1 to 9999. If
+  the layout of a date has no year, the year is 1. `durationRound` fails if its argument is a time.
+- `printf` refuses a format that would show internal fields of a time or a version, such as `%d`.
+- In the rendered text, U+FFFD replaces each byte that is not valid UTF-8.
+- `toYaml` writes the string `<<` in quotes, so that YAML parsers read it as a string.
+- `fromYaml` fails if the YAML is invalid; in Helm, it returns a mapping with the error. It parses
+  YAML as kubectl does.
+- `call` always fails, because data cannot contain functions.
 
 ## Limits
 
-Each limit has an error that names it. `render(data, limits=Limits(steps=…, size=…))` sets the first
-two.
+If a rendering exceeds a limit, it fails, and the message names the limit.
+`render(data, limits=RenderLimits(steps=…, size=…))` sets the first two limits.
 
 | subject | limit |
 |---|---|
-| steps of one rendering: actions, calls, iterations; large values count more | {limits.steps} |
-| characters of the output, and of each intermediate string | {limits.size} |
-| levels of nested blocks and templates, of parentheses, of values | {DEEPEST} |
+| steps of one rendering: each expression in braces, each call and each iteration is a step; large \
+values count as several steps | {limits.steps} |
+| characters of the rendered text, and of each intermediate string | {limits.size} |
+| levels of nested blocks and templates, of parentheses, and of values | {DEEPEST} |
 | width and precision in `printf` | 1000000 |
 | characters of a regular expression | 1000 |
 
-Regular expressions have Go's syntax, and matching takes time linear in the length of the string.
+Regular expressions have Go's syntax. The time to match a string is proportional to the length of
+the string.
 
 ## Comparison with Go
 
-The results of Go 1.26 with sprig 3.3 for about 990 templates are recorded, and polyver is compared
-with them: the output, or whether parsing or rendering fails, and in which line. The templates call
-every function; half of them are generated at random. `make record` records the results again.
+The repository contains the recorded results of Go 1.26 with sprig 3.3 for about 990 templates. The
+tests render the same templates with polyver, and compare the results with the recordings: the
+rendered text, or that parsing or rendering fails, and the line of the error. The templates call
+every function; half of the templates were generated at random. `make record` records the results
+again.
 """
 
 
