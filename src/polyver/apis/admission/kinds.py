@@ -83,8 +83,13 @@ class ConvertedKinds:
             found = await self._called(review, lambda: declared.problems(version, obj, review.old))
             causes += [Cause(each.path, f"Invalid value: {each.text}") for each in found]
         if converter is not None:
-            if warning := _unknown_format_warning(converter, obj):
-                review.warnings.append(warning)
+            if found_format := converter.unknown_format(obj):
+                where = ".".join(converter.keeping.path[:2])
+                review.warnings.append(
+                    f"{where}: the preserved fields of this object ({found_format}) cannot be read "
+                    "by this release of polyver: they are kept unchanged and not restored; a "
+                    "release that supports their format restores them"
+                )
             causes += await self._inconvertible(review, converter)
         if causes:
             raise invalid(review.kind, review.name, causes)
@@ -207,22 +212,6 @@ def is_converted(kind: DeclaredKind) -> bool:
     """Report whether API servers call a webhook to convert a kind."""
     definition = kind.definition()
     return len(definition.versions) > 1 and definition.strategy != "None"
-
-
-# Reports of preserved fields in an unknown format.
-
-
-def _unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
-    """Return the warning for a write of an object; empty if its preserved fields can be read."""
-    found = converter.unknown_format(obj)
-    if not found:
-        return ""
-    where = ".".join(converter.keeping.path[:2])
-    return (
-        f"{where}: the preserved fields of this object ({found}) cannot be read by this release of "
-        "polyver: they are kept unchanged and not restored; a release that supports their format "
-        "restores them"
-    )
 
 
 def log_unknown_formats(converter: Converter) -> Converter:

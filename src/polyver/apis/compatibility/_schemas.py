@@ -61,7 +61,13 @@ def _compare(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         if changed.severity is FindingSeverity.BREAKING:
             return
     yield from compare_value(place)
-    yield from _compare_alternatives(place)
+    for name in ALTERNATIVES:
+        old, new = _options(place.old, name), _options(place.new, name)
+        if _without(old, new) or _without(new, old):
+            fits = not new or _WIDENED[name](old, new)
+            rule = "alternatives-widened" if fits else "alternatives-changed"
+            fact = f"{name} {'was added' if not old else 'changed' if new else 'was removed'}"
+            yield place.found(rule, fact)
     for each in _compare_inside(place):
         if isinstance(each, SchemaPair):
             yield from _compare(each)
@@ -74,17 +80,6 @@ def _compare(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 _INTEGER_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
-
-
-def _compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield a finding for each of anyOf, oneOf, allOf and not that changed."""
-    for name in ALTERNATIVES:
-        old, new = _options(place.old, name), _options(place.new, name)
-        if _without(old, new) or _without(new, old):
-            fits = not new or _WIDENED[name](old, new)
-            rule = "alternatives-widened" if fits else "alternatives-changed"
-            fact = f"{name} {'was added' if not old else 'changed' if new else 'was removed'}"
-            yield place.found(rule, fact)
 
 
 def _options(schema: Schema, name: str) -> list[Any]:

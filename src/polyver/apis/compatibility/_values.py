@@ -49,7 +49,12 @@ def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
 def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     """Yield the changes of all keywords about the value itself, except its type."""
     yield from _compare_enum(place)
-    yield from _compare_bounds(place)
+    for size in _SIZES:
+        yield from _compare_size(place, f"min{size}", 1)
+        yield from _compare_size(place, f"max{size}", -1)
+    yield from _compare_bound(place, "minimum", 1)
+    yield from _compare_bound(place, "maximum", -1)
+    yield from _compare_multiple(place)
     yield from _compare_pattern(place)
     yield from _compare_format(place)
     yield from _compare_default(place)
@@ -60,7 +65,13 @@ def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
             yield place.found(
                 added if new else removed, f"{keyword} was {'added' if new else 'removed'}"
             )
-    yield from _compare_merging(place)
+    list_type, new_list_type = _list_type(place.old), _list_type(place.new)
+    if list_type != new_list_type:
+        rule = "list-merged" if new_list_type == "atomic" else "list-keyed"
+        yield place.found(rule, f"list-type {list_type} changed to {new_list_type}")
+    map_type, new_map_type = (each.get(_MAP) or "granular" for each in (place.old, place.new))
+    if map_type != new_map_type:
+        yield place.found("map-merged", f"map-type {map_type} changed to {new_map_type}")
     rules, others = _rules(place.old), _rules(place.new)
     for rule, _ in _without(others, rules):
         yield place.found("rule-added", f"rule was added: {rule}")
@@ -151,16 +162,6 @@ def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         yield place.found("nullable-removed", "nullable was removed")
 
 
-def _compare_merging(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    old, new = _list_type(place.old), _list_type(place.new)
-    if old != new:
-        rule = "list-merged" if new == "atomic" else "list-keyed"
-        yield place.found(rule, f"list-type {old} changed to {new}")
-    before, after = (each.get(_MAP) or "granular" for each in (place.old, place.new))
-    if before != after:
-        yield place.found("map-merged", f"map-type {before} changed to {after}")
-
-
 def _list_type(schema: Schema) -> str:
     found: str = schema.get(_LIST) or "atomic"
     keys = sorted(schema.get(_KEYS) or ())
@@ -178,16 +179,6 @@ def _rules(schema: Schema) -> list[tuple[str, bool]]:
 
 _SIZES: Final = ("Length", "Items", "Properties")
 _LARGEST: Final = 2**53
-
-
-def _compare_bounds(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield the changes of minima, maxima and multiples."""
-    for size in _SIZES:
-        yield from _compare_size(place, f"min{size}", 1)
-        yield from _compare_size(place, f"max{size}", -1)
-    yield from _compare_bound(place, "minimum", 1)
-    yield from _compare_bound(place, "maximum", -1)
-    yield from _compare_multiple(place)
 
 
 def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:

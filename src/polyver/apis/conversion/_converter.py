@@ -19,7 +19,6 @@ from polyver.apis.conversion._conversion_paths import (
     Tree,
 )
 from polyver.apis.conversion._preserved_fields import (
-    PreservedFields,
     PreservedFieldsStore,
     PreservedInAnnotation,
     PreservedInField,
@@ -134,7 +133,12 @@ class Converter:
 
     def interpreted(self, obj: Object, source: str, target: str) -> Object:
         """Return an object, given without apiVersion, as converted by the interpreter."""
-        visible, carry = self._split(obj)
+        visible, carry = self.keeping.split(obj)
+        if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
+            found = format_of(carry.unknown)
+            if found not in self._unknown_formats:
+                self._unknown_formats.add(found)
+                self.on_unknown_format(found, _name_of(obj))
         made = self._interpreter.convert(visible, carry, source, target)
         return self.keeping.join(made, carry)
 
@@ -161,15 +165,6 @@ class Converter:
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert
-
-    def _split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        visible, carry = self.keeping.split(obj)
-        if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
-            found = format_of(carry.unknown)
-            if found not in self._unknown_formats:
-                self._unknown_formats.add(found)
-                self.on_unknown_format(found, _name_of(obj))
-        return visible, carry
 
     def unknown_format(self, obj: Object) -> str:
         """Return the format of preserved fields that cannot be read; empty if they can be read."""

@@ -352,15 +352,10 @@ def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity |
             found.update((owner.uid, None) for owner in graph.owners(node) if owner.deleting)
     if before is not None and (after is None or after.uid != before.uid):
         found.update(dict.fromkeys(graph.dependents(before.uid)))
-    if after is not None and _starts(before, after):
-        found.update(dict.fromkeys(graph.dependents(after.uid)))
+    if after is not None:
+        earlier = before if before is not None and before.uid == after.uid else None
+        states = (is_waiting, is_orphaning)
+        if any(each(after) and not (earlier and each(earlier)) for each in states):
+            # A deletion begins that waits for the dependents, or that orphans them.
+            found.update(dict.fromkeys(graph.dependents(after.uid)))
     return list(found)
-
-
-def _starts(before: ObjectIdentity | None, after: ObjectIdentity) -> bool:
-    """Report whether a deletion begins that waits for dependents, or orphans them."""
-    earlier = before if before is not None and before.uid == after.uid else None
-    return any(
-        each(after) and not (earlier is not None and each(earlier))
-        for each in (is_waiting, is_orphaning)
-    )

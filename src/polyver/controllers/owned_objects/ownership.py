@@ -9,7 +9,7 @@ applied before and does not name now, which would be the reference to the other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from polyver.client import Client, GroupVersionResource, find
@@ -55,8 +55,12 @@ async def apply_owned(
         if error.code == 422:
             await _check_controller(client, resource, content)
         raise
-    for former in [*_former(made, family, manager)]:
-        made = await client.apply(resource, _bare(made, content), manager=former)
+    for each in made["metadata"].get("managedFields") or ():
+        name = each.get("manager", "")
+        applies = each.get("operation") == "Apply" and not each.get("subresource")
+        # Earlier product releases used the name of the family itself.
+        if applies and name != manager and (name == family or name.startswith(f"{family}-")):
+            made = await client.apply(resource, _bare(made, content), manager=name)
     return made
 
 
@@ -68,18 +72,6 @@ async def _check_controller(
     stranger = stranger_in(found, controller_of(content)) if found is not None else ""
     if stranger:
         raise AlreadyOwned(stranger)
-
-
-def _former(made: Object, family: str, manager: str) -> Iterator[str]:
-    """Yield other field managers of the family that have applied fields of an object.
-
-    Earlier releases used the name of the family itself.
-    """
-    for each in made["metadata"].get("managedFields") or ():
-        name = each.get("manager", "")
-        applies = each.get("operation") == "Apply" and not each.get("subresource")
-        if applies and name != manager and (name == family or name.startswith(f"{family}-")):
-            yield name
 
 
 def _bare(made: Object, content: Object) -> Object:
