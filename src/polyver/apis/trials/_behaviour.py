@@ -15,7 +15,7 @@ from polyver.apis.checking import RULES, ConversionFinding, Counterexample, gues
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.values import MISSING
 from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
-from polyver.apis.trials._subject import CheckedKind
+from polyver.apis.trials._run import CheckedKind
 from polyver.apis.trials._trials import plain_path, shown_value
 from polyver.core.plain import Object
 from polyver.kube.objects.schema import Schema, compile_schema

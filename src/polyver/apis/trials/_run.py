@@ -19,11 +19,12 @@ from polyver.apis.checking import (
     words_of,
 )
 from polyver.apis.checking.schema_paths import schema_at
+from polyver.apis.conversion import Converter
 from polyver.apis.conversion.hops import ByFunctions
 from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
+from polyver.apis.declaring import Kind
 from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
-from polyver.apis.trials._subject import CheckedKind
 from polyver.apis.trials._trials import (
     ConversionCache,
     ConversionTrial,
@@ -38,7 +39,7 @@ from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema
 from polyver.languages.values.strings import same
 
-__all__ = ["ConversionCheckResult", "Progress", "check"]
+__all__ = ["CheckedKind", "ConversionCheckResult", "Progress", "check"]
 
 Progress = Callable[[int], None]
 _DRAWN = 40
@@ -48,6 +49,41 @@ _THOROUGH = 600
 """The number of objects that are tried on every path; later objects are tried on one path each."""
 _EDITS = 4
 _SLOW = ("compiled", "edited", "defaults")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedKind:
+    """A kind with several versions, and its converter."""
+
+    converter: Converter
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The openAPIV3Schema of each version that has one."""
+    name: str = ""
+    place: str = ""
+
+    @classmethod
+    def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
+        """Return the subject for a kind; a Converter alone has no schemas."""
+        if isinstance(kind, CheckedKind):
+            return kind
+        if isinstance(kind, Converter):
+            return cls(kind, name=f"{kind.kind} of {kind.group}")
+        definition, converter = kind.definition(), kind.converter
+        if converter is None:
+            names = [version.name for version in definition.versions]
+            converter = Converter(definition.group, definition.kind, names[:1], [])
+        schemas = {
+            version.name: _without(version.schema, kind.carry)
+            for version in definition.versions
+            if version.schema is not None
+        }
+        return cls(converter, schemas, definition.name, kind.place)
+
+
+def _without(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a schema without the field that is reserved for preserved fields."""
+    fields = {each: value for each, value in schema.get("properties", {}).items() if each != name}
+    return {**schema, "properties": fields} if name else schema
 
 
 @dataclass(frozen=True, slots=True)
