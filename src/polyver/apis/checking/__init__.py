@@ -1,4 +1,5 @@
-"""Static checks of conversions: rules compared with schemas, and fields that are not expressed."""
+"""Static checks: do conversion rules fit the schemas, and which fields can a version not express.
+"""
 
 from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger

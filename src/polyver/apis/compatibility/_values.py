@@ -1,6 +1,7 @@
 """Compare the keywords of one schema that limit its own value, not its fields or items.
 
-For a numeric limit, the comparison decides whether the new limit allows all that the old one did.
+For a numeric limit, the comparison decides whether the new limit allows every value that the old
+limit allows.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
 
 
 def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield the changes of all keywords about the value itself, except its type."""
+    """Yield a finding for each changed keyword that limits the value itself, except its type."""
     yield from _compare_enum(place)
     for size in _SIZES:
         yield from _compare_size(place, f"min{size}", 1)
@@ -155,7 +156,8 @@ _FLAGS = {
 def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("nullable")
     if new and not old:
-        # Until now null was dropped or replaced before validation.
+        # Without nullable, an API server dropped a null, or replaced it by the default, before
+        # validation.
         noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
         yield place.found("null-kept" if noticed else "nullable-added", "nullable was added")
     elif old and not new:
@@ -169,7 +171,7 @@ def _list_type(schema: Schema) -> str:
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
-    """Return the CEL rules without their messages."""
+    """Return each CEL rule without its message, and its `optionalOldSelf`."""
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 
@@ -184,14 +186,14 @@ _LARGEST: Final = 2**53
 def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get(keyword), place.new.get(keyword)
     if sign > 0:
-        old, new = old or None, new or None  # a minimum of 0 is no limit
+        old, new = old or None, new or None  # a minimum of 0 is no limit for a size
     if old != new:
         tighter = old is not None and new is not None and sign * (new - old) > 0
         yield _told(place, keyword, old, new, "limit-tightened" if tighter else "limit-widened")
 
 
 def _told(place: SchemaPair, keyword: str, old: Any, new: Any, rule: str) -> CompatibilityFinding:
-    """Return the finding for a limit that was added, removed or changed."""
+    """Build the finding for a limit that was added, removed or changed."""
     if old is None:
         return place.found("limit-added", f"{keyword} was added: {shown(new)}")
     if new is None:
@@ -216,7 +218,7 @@ def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compa
 
 
 def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
-    """Report whether the new lower bound is tighter than the old one; None if unknown.
+    """Report whether the new lower bound is tighter than the old lower bound; None if unknown.
 
     kube-apiserver compares integers with the integer part of a bound, and refuses every value if
     a bound does not have the type of the field.
@@ -248,6 +250,6 @@ def _compare_multiple(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _are_whole(place: SchemaPair, old: float, new: float) -> bool:
-    """Report whether both multiples can be compared exactly, which only integers can."""
+    """Report whether both multiples are integers, which can be compared exactly."""
     known = types_of(place.old) == types_of(place.new) == {"integer"}
     return known and min(old, new) > 0 and _is_plain(place.old, old) and _is_plain(place.new, new)
