@@ -1,6 +1,7 @@
-"""A kind and its versions as data, from classes in Python or from a manifest.
+"""A kind and its versions as data (`Definition`), from classes in Python or from a manifest.
 
-All other code about a kind uses these values, so a kind written in Go works like one in Python.
+All other code uses a kind in this form. So it works the same for a kind that is declared in Python
+and for a kind that is written in Go and read from its CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Scope = Literal["Namespaced", "Cluster"]
 
 
 class InvalidKind(PolyverError):
-    """A kind that is invalid: the error, and the class or field that causes it."""
+    """A kind is invalid; the error names the class or field that is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The fields in which `kubectl scale` and autoscalers find the replicas of an object."""
+    """The paths of the replica counts and of the selector, for `kubectl scale` and autoscalers."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -92,7 +93,7 @@ class DefinedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind, all its versions in kube order, and its conversion strategy."""
+    """A kind, its versions by Kubernetes version priority, and its conversion strategy."""
 
     group: str
     names: Names
@@ -117,7 +118,7 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """The name of its CustomResourceDefinition."""
+        """The name of the CustomResourceDefinition of the kind."""
         return f"{self.names.plural}.{self.group}"
 
     @property
@@ -126,7 +127,7 @@ class Definition:
 
     @property
     def storage(self) -> str:
-        """The storage version; empty if none is marked."""
+        """The storage version; empty if no version is marked as the storage version."""
         return next((version.name for version in self.versions if version.storage), "")
 
     def api_version(self, version: str) -> str:

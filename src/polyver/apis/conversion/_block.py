@@ -147,7 +147,7 @@ class RuleBlock:
         """Find the fields of an object that converting `made` back would not restore."""
         lost: Lost = {}
         for rule in self.rules:
-            # A rule that does not apply loses nothing.
+            # A const rule takes part only if the conversion back would write the constant.
             if self._applies(rule, made if back else obj):
                 reads, writes = rule.ports(back=back)
                 read = tuple(pick(obj, path) for path in reads)
@@ -181,9 +181,7 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields, with the values that they have for the object
-        `view`.
-        """
+        """Yield the guards of preserved fields, with their fingerprints for the object `view`."""
         rest = dict(lost)
         for rule in self.rules:
             reads, writes = rule.ports(back=back)

@@ -190,8 +190,7 @@ class _BlockWriter:
         return found
 
     def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
-        """Write code that removes the values which rules read; return the variables of each rule.
-        """
+        """Write code that removes the values that rules read; return the variables of each rule."""
         found = {path: self.out.fresh("v") for path in _flat(reads)}
         by_holder: dict[str, list[Path]] = {}
         for path in found:
@@ -391,8 +390,7 @@ class _RuleWriter:
         line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
-        """Write code that converts a value, and that raises Loses if a part of the value is lost.
-        """
+        """Write code that converts a value, and that raises Loses if a part of it is lost."""
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
             case KeyedRule():

@@ -91,7 +91,8 @@ def _by_functions(target: str, convert: Convert) -> ConvertOpened:
         try:
             obj = decode(encode(top))
         except (MsgspecError, UnicodeError):
-            return None  # such as a number that is out of range; the caller converts the object again and reports the error
+            # Such as a number that is out of range: `convert_raw` reports the error.
+            return None
         made = convert(obj, target)
         before, after = obj.get("metadata"), made.get("metadata")
         if after is not before and after != before:
@@ -118,7 +119,8 @@ def _by_rules(
                 carry.lost.pop(source, None)
                 passed = carry.lost.keys() - targets
                 if any(has_guards(carry.lost[version]) for version in passed):
-                    return None  # guarded values of versions that are not on the path must be checked, by the interpreter
+                    # The interpreter must check the guards of versions that are not on the path.
+                    return None
                 compiled(top, carry.lost)
                 top = keeping.join_raw(top, carry)
             else:

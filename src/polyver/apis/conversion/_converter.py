@@ -70,8 +70,7 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Keep preserved fields in the top-level field that `carry` names; if "", in an annotation.
-        """
+        """Keep preserved fields in the top-level field `carry`; if that is "", in an annotation."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
@@ -121,8 +120,7 @@ class Converter:
         return [hop.target for hop in self.tree.way(source, target)][:-1]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
-        """Convert an object by the compiled rules; return None if they cannot convert this object.
-        """
+        """Convert an object by the compiled rules; return None if they cannot convert it."""
         path = self._paths[source, target]
         if path is None or path.calls_functions:
             return None
@@ -178,8 +176,7 @@ class Converter:
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
-        """Return the paths of an object's preserved fields, by the version that has these fields.
-        """
+        """Return the paths of an object's preserved fields, by the version that has the field."""
         carry = self.keeping.split(obj)[1]
         return {version: [*lost] for version, lost in carry.lost.items()}
 

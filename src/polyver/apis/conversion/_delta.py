@@ -235,8 +235,7 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:
-    """Return the entries without the `stale` entries, given by `id()`, and without empty entries.
-    """
+    """Return the entries without the `stale` ones, given by `id()`, and without empty ones."""
     kept: Lost = {}
     for path, entry in lost.items():
         if id(entry) not in stale and (left := _entry_without(entry, stale)):
