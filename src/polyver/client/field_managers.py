@@ -1,7 +1,7 @@
 """Names of the field managers under which polyver writes.
 
-A field manager owns the fields that it has set, so these names are stored in objects and must not
-change.
+A field manager owns the fields that it has set. The API server stores the names of field managers
+in objects, so these names must not change.
 """
 
 from __future__ import annotations

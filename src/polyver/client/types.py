@@ -51,7 +51,7 @@ class GroupVersionResource:
         return cls(kind.group, kind.version, kind.plural, kind.namespaced)
 
     def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
-        """Return the path of an object, a subresource, or the collection."""
+        """Return the URL path of an object, of a subresource, or of the collection."""
         root = f"/apis/{self.group}" if self.group else "/api"
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         named = f"/{name}" if name else ""
@@ -99,7 +99,8 @@ class Discovery:
 
 
 def precondition(obj: ReadOnlyObject) -> Object:
-    """Return the metadata that limits a patch to this object in the state that was read."""
+    """Return metadata for a patch, so that the server applies it only to the state that was read.
+    """
     return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 
@@ -130,7 +131,7 @@ class Executed(NamedTuple):
 
 @runtime_checkable
 class PodClient(Protocol):
-    """Operations of a client on clusters that run pods."""
+    """A client that can run commands in pods and read their logs."""
 
     async def execute(
         self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int

@@ -248,9 +248,7 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Return the conversion methods of a version's class that it does not inherit from another
-    version.
-    """
+    """Return the conversion methods of a version's class, without those of other versions."""
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
     theirs = {base for other in others if other in bases for base in other.__mro__}

@@ -240,9 +240,7 @@ class Kind:
     def edge(
         self, source: str, target: str
     ) -> Callable[[Callable[[Rules], Any]], Callable[[Rules], Any]]:
-        """Connect two versions by rules. The decorated function adds the rules; each rule is
-        two-way.
-        """
+        """Connect two versions by two-way rules, which the decorated function adds."""
 
         def read(write: Callable[[Rules], Any]) -> Callable[[Rules], Any]:
             self._edges.add_rules(source, target, write)
@@ -333,9 +331,7 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The controller's function as a hook, for the version of the class that it takes, else for
-        the storage version.
-        """
+        """The controller's function as a hook; its version is "" for the storage version."""
         assert self._takes is not None
         return self._takes
 

@@ -36,8 +36,7 @@ class NotAsDeclared(PolyverError):
 
 
 class Time(datetime):
-    """A time that keeps its notation: it is written as it was read, such as with 'Z' or '+00:00'.
-    """
+    """A time that keeps its notation: it is written as it was read, such as with 'Z' at the end."""
 
     _text: str = ""
 
@@ -77,8 +76,7 @@ class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
 
 
 class DeclaredObject(msgspec.Struct, metaclass=_Declared, kw_only=True):
-    """Base class of objects and of parts of objects, created with keywords and compared by value.
-    """
+    """Base class of objects and their parts, created with keywords and compared by value."""
 
     __schema__: ClassVar[Schema]
     """The schema of the class, for the API server."""

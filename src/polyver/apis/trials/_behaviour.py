@@ -1,7 +1,9 @@
-"""Compare the old and new conversions of a kind by what users see of existing objects.
+"""Compare the old and new conversions of a kind: which fields of existing objects differ?
 
-Objects are generated from the old schemas, as users have such objects. Each is converted by both,
-directly and after the old conversions stored it in another version.
+Test objects are generated from the old schemas, as existing objects follow these schemas. Each
+object is converted with the old and the new conversions, and the results are compared. This is done
+for the object itself, and for the object after the old conversions converted it to another version
+and it was stored there.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class EarlierConversions:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The versions through which an object is converted for the comparison.
+    """The versions through which an object is converted for one comparison.
 
     The old conversions may store the object in another version before the comparison.
     """
@@ -84,7 +86,10 @@ def compare_behaviour(
     seed: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ConversionFinding]:
-    """Yield the changes that users see with the new conversions, each with the smallest object."""
+    """Yield a finding for each field that the new conversions show differently.
+
+    Each finding has the smallest object that shows the difference.
+    """
     versions = [each for each in subject.converter.versions if each in before.versions]
     if len(versions) < 2 or not examples:
         return
@@ -151,7 +156,7 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """Yield each field that clients see changed; nothing if the old conversions fail."""
+        """Yield each field that differs for clients; yield nothing if the old conversions fail."""
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]
@@ -195,7 +200,7 @@ class _Run:
 def _differences(
     one: Any, other: Any, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Yield all fields that differ, each with both values."""
+    """Yield each field that differs, with its value in both objects."""
     if same(one, other):
         return
     if type(one) is dict and type(other) is dict:

@@ -27,7 +27,8 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections with one certificate; closed when it is retired and unused."""
+    """The connections that use the same TLS material; closed when the pool is retired and unused.
+    """
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
@@ -76,15 +77,17 @@ class Connections:
             await pool.close_if_done()
 
     async def ready(self) -> None:
-        """Get the credentials: a plugin that asks a person may take longer than a request."""
+        """Get the credentials now: a plugin that prompts a person may take longer than a request.
+        """
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if there are no others."""
+        """Renew credentials that a server refused; return False if there are no other credentials.
+        """
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:
-        """Close unused connections, and the others as soon as they are unused."""
+        """Close unused connections now, and every other connection when it becomes unused."""
         self._closed = True
         await self._retire()
 
@@ -131,7 +134,7 @@ def _client(
 
 
 def _is_near(server: str) -> bool:
-    """Report whether a server is this machine, for which no proxy is used, as in kubectl."""
+    """Report whether a server runs on this machine; as in kubectl, it is not called by proxy."""
     host = httpx2.URL(server).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -154,7 +157,7 @@ def _tls(material: TlsMaterial, access: ClusterAccess) -> ssl.SSLContext:
 
 
 def _named(access: ClusterAccess) -> str:
-    """Return the names of the certificate files, for errors."""
+    """Return the names of the certificate files, for error messages."""
     files = (access.cluster.certificate_auth, access.user.client_cert, access.user.client_key)
     return ", ".join(each for each in files if each) or "the certificates"
 
