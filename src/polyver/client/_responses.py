@@ -86,8 +86,7 @@ class ClientResponse:
 
 
 def refusal(answer: ClientResponse, *, what: str) -> ApiError:
-    """Build the ApiError for an error response: from its Status, or from the plain text of a proxy.
-    """
+    """Build the ApiError for an error response, from its Status or its plain text."""
     try:
         found: Any = _decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -213,9 +212,7 @@ def is_aggregated(answer: Object) -> bool:
 
 
 def read_aggregated(answer: Object) -> Discovery:
-    """Return all kinds of an aggregated discovery document, in its order (the most preferred
-    first).
-    """
+    """Return all kinds of an aggregated discovery document, the most preferred first."""
     groups = msgspec.convert(answer, _Groups).items
     kinds = [kind for group in groups for kind in _kinds(group)]
     return Discovery(tuple(kinds), dict(_stale(groups)))

@@ -221,8 +221,7 @@ class Client(ABC):
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Apply an object by server-side apply; `manager` becomes the owner of the applied fields.
-        """
+        """Apply an object by server-side apply; `manager` becomes owner of the applied fields."""
         path = _path_of(resource, content, subresource)
         query = _writing(manager, dry_run) | {"force": "true" if force else ""}
         return await self._write("PATCH", path, content, query, media=_PATCHES["apply"])
@@ -239,8 +238,7 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with `uid` or `resource_version`, only if the object still has that
-        value.
+        """Delete an object; with `uid` or `resource_version`, only if it still has that value.
 
         Return the object if it still exists because of finalizers, else usually a Status.
         """
@@ -281,9 +279,7 @@ class Client(ABC):
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
 
     async def _discover(self, path: str) -> Discovery:
-        """Read the kinds of `/api` or `/apis`; the server sends an unchanged document only once
-        (ETag).
-        """
+        """Read the kinds of `/api` or `/apis`; an ETag avoids a transfer without changes."""
         tag, known = self._known.get(path, ("", Discovery()))
         ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
         answer = await self._send(ask)
@@ -320,8 +316,7 @@ class Client(ABC):
         return Discovery(tuple(kind for each in found for kind in each), in_order)
 
     async def document(self, path: str) -> Object:
-        """Read a JSON document that a server has beside its API, such as /openapi/v3, by its path.
-        """
+        """Read a JSON document that a server has beside its API, such as /openapi/v3."""
         return await self._ask(ClientRequest("GET", path))
 
     async def _write(

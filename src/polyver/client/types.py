@@ -99,8 +99,7 @@ class Discovery:
 
 
 def precondition(obj: ReadOnlyObject) -> Object:
-    """Return metadata for a patch, so that the server applies it only to the state that was read.
-    """
+    """Return metadata with which a server patches an object only in the state that was read."""
     return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 

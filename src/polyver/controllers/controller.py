@@ -1,8 +1,8 @@
-"""The interface of a controller: the watches, the keys that a change affects, and `reconcile`.
+"""The interface of a controller: its watches, the keys that a change affects, and `reconcile`.
 
-Controllers are level-based: a key states where to look, never what happened, so a restarted
-controller reaches the same state. A pure function decides what to do; `reconcile` observes, calls
-it, and acts.
+Controllers are level-based: a key names an object to reconcile, and not what happened to it. So a
+restarted controller reaches the same state. `reconcile` reads the actual state, calls a pure
+function that decides what to do, and carries out the decision.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class Watch(Generic[T, K]):
 
 
 def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Return a function that selects one kind in a stated version, whenever it is served."""
+    """Build a function that selects one kind in a stated version, if this version is served."""
     return lambda found: [kind for kind in found.kinds if GroupVersionResource.of(kind) == resource]
 
 
 def every(
     *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
 ) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Return a function that selects each kind with these verbs, except `but`.
+    """Build a function that selects each kind that supports these verbs, except those in `but`.
 
-    Kinds are in their preferred version; `but` has pairs of group and plural.
+    It selects the preferred version of a kind. `but` has pairs of group and plural.
     """
     left_out = frozenset(but)
     return lambda found: [
@@ -76,11 +76,11 @@ def every(
 
 
 def _unheard(key: Any) -> None:
-    """Do nothing: without a loop there is no queue."""
+    """Do nothing, as a controller that no loop runs has no queue."""
 
 
 class Controller(ABC, Generic[K]):
-    """One controller; the same loop runs all of them."""
+    """Base class of controllers."""
 
     name: str
     synced: bool = False
@@ -99,7 +99,7 @@ class Controller(ABC, Generic[K]):
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
-        """Further Prometheus collectors; the library is loaded when they are called."""
+        """Factories of further Prometheus collectors; calling one loads the Prometheus library."""
         return ()
 
     @property

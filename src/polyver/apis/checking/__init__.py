@@ -1,5 +1,4 @@
-"""Static checks: do conversion rules fit the schemas, and which fields can a version not express.
-"""
+"""Static checks: do conversion rules fit the schemas, and which fields can a version not express."""
 
 from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger

@@ -170,8 +170,7 @@ class Fit:
             yield from inside.rule(each)
 
     def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
-        """Return the `Fit` for the rules inside of a rule, whose paths begin at those of that rule.
-        """
+        """Return the `Fit` for the rules inside of a rule, whose paths begin at those of that rule."""
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):
             other = other.inside(ITEM)
@@ -275,8 +274,7 @@ _WIDENED = ("integer", "number")
 
 
 def check_types(declared: DeclaredConversion, definition: Definition) -> None:
-    """Raise an error if a rule of a Conversion does not fit the types of the fields that it names.
-    """
+    """Raise an error if a rule of a Conversion does not fit the types of the fields that it names."""
     schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
     for number, edge in enumerate(declared.edges):
         for place, rule in enumerate(edge.block.rules):

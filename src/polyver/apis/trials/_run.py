@@ -171,9 +171,7 @@ class _Run:
     def _trials(
         self, version: str, tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield trials on all conversion paths for the first objects, on one random path for
-        others.
-        """
+        """Yield trials on all paths for the first objects, and on one random path for others."""
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
         stop = chance.choice(others)
@@ -195,8 +193,7 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield trials of stability for edges with functions; edges with rules are always stable.
-        """
+        """Yield stability trials for edges with functions; edges with rules are always stable."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):

@@ -45,8 +45,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ConversionTrial:
-    """The property to check, and the versions of a conversion path, from the object's version on.
-    """
+    """The property to check, and the versions of a path, from the object's version on."""
 
     name: str
     way: tuple[str, ...]
@@ -189,8 +188,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that converting through another version gives the same object as converting directly.
-    """
+    """Check that converting through another version gives the same object as doing so directly."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)

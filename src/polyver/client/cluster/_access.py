@@ -143,9 +143,7 @@ class ClusterAccess:
 
     @property
     def encoded(self) -> tuple[bytes, bytes]:
-        """Encode cluster and user as JSON for a child process, which decodes them with
-        `read_access`.
-        """
+        """Encode cluster and user as JSON for a child process, which calls `read_access`."""
         return msgspec.json.encode(self.cluster), msgspec.json.encode(self.user)
 
 

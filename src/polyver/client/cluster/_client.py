@@ -46,7 +46,8 @@ _SAFE = "/:@!$&'()*+,;=~"
 _MOST_WAITS = 5
 _LONGEST_WAIT = 10.0
 _LOST = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, httpx2.CloseError)
-# Objects that add or remove kinds. Servers serve the kinds a little later than they report it.
+# Objects that add or remove kinds. A server starts or stops serving a kind a little after the
+# change of the object.
 _DEFINING = (
     CRDS,
     GroupVersionResource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
@@ -196,7 +197,7 @@ class ClusterClient(Client):
             async with self._opened(ask) as response:
                 return await self._whole(ask, response)
         except _LOST as error:
-            # A connection that was kept may have been closed at the other end just now.
+            # The server may have closed an idle connection just now.
             if not again:
                 raise self._unreachable(ask, error) from error
         except httpx2.HTTPError as error:
@@ -367,7 +368,7 @@ def _cause(error: BaseException) -> BaseException:
     seen = {id(error)}
     while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
         seen.add(id(inner))
-        # One for each address of a host name; they seldom differ.
+        # The group has an error for each address of a host name; these errors seldom differ.
         error = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
     return error
 

@@ -27,8 +27,7 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections that use the same TLS material; closed when the pool is retired and unused.
-    """
+    """The connections with one set of certificates; closed when retired and unused."""
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
@@ -77,13 +76,11 @@ class Connections:
             await pool.close_if_done()
 
     async def ready(self) -> None:
-        """Get the credentials now: a plugin that prompts a person may take longer than a request.
-        """
+        """Get the credentials now: a plugin may prompt a person, and exceed a request's timeout."""
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if there are no other credentials.
-        """
+        """Renew credentials that a server refused; return False if no others are available."""
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:

@@ -153,8 +153,7 @@ def _environment(program: KubeconfigExec, access: ClusterAccess) -> dict[str, st
 
 
 class TlsMaterial(NamedTuple):
-    """The certificates and the key for connections, in PEM; other material needs new connections.
-    """
+    """The certificates and the key for connections, in PEM; a change needs new connections."""
 
     authority: bytes = b""
     certificate: bytes = b""
@@ -194,8 +193,7 @@ class CredentialProvider:
             return self._shown
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if there are no other credentials.
-        """
+        """Renew credentials that a server refused; return False if no others are available."""
         async with self._lock:
             if self._shown == refused:
                 if self._clock.time() >= self._next_run:
@@ -211,7 +209,8 @@ class CredentialProvider:
         except NoAccess:
             if self._shown is None:
                 raise
-            # Files are replaced one after the other: the old ones are used until they are refused.
+            # Certificate and key files are replaced one after the other, so the new pair may be
+            # incomplete. The old pair is used until the server refuses it.
         self._until = self._clock.time() + self._limits.look
 
     async def _run(self) -> ExecCredential:

@@ -35,12 +35,14 @@ __all__ = ["NAMESPACES", "NamespaceController", "Remains", "conditions"]
 NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 _FINALIZER = "kubernetes"
 _AGAIN = Requeue(after=5.0)
-"""Only a safety net: watches report when objects in the namespace are gone."""
+"""The delay until the next attempt. Usually a watch event comes first, when an object in the
+namespace is gone.
+"""
 
 
 @dataclass(slots=True)
 class Remains:
-    """The objects that remain after everything was deleted that could be."""
+    """The objects in a namespace that remain after an attempt to delete all of them."""
 
     undiscovered: Mapping[str, str] = field(default_factory=dict)
     """Group versions whose discovery failed, with the errors."""
@@ -121,7 +123,7 @@ class NamespaceController(Controller[str]):
         return None
 
     async def _clear(self, namespace: str) -> Remains:
-        """Delete all objects in a namespace; pods first, as they may need others until they end."""
+        """Delete all objects in a namespace; pods first, as they may use the other objects."""
         remains = Remains(undiscovered=self._discovery.failures)
         kinds = preferred(self._discovery.kinds, verbs=("delete", "list"))
         inside = [kind for kind in kinds if kind.namespaced]
@@ -135,7 +137,7 @@ class NamespaceController(Controller[str]):
         try:
             held = await self._emptied(kind, namespace)
         except ApiError as error:
-            if error.code != 404:  # a kind that has gone meanwhile has no objects
+            if error.code != 404:  # a kind that is no longer served has no objects
                 remains.failures.append(error.message)
             return
         if (kind.group, kind.plural) == ("", "pods"):
@@ -149,7 +151,7 @@ class NamespaceController(Controller[str]):
             )
 
     async def _emptied(self, kind: ResourceKind, namespace: str) -> list[Sequence[str]]:
-        """Delete all objects of a kind; return the finalizers of each that remains."""
+        """Delete all objects of a kind; return the finalizers of each remaining object."""
         resource = GroupVersionResource.of(kind)
         first = await self._client.list(resource, namespace, limit=1, metadata=True)
         if not first.items:

@@ -1,10 +1,11 @@
-"""Apply objects with another object as their controller, without taking objects from other owners.
+"""Apply objects that name an owner as their controller, without taking them from other owners.
 
-Each owner applies under its own field manager and names itself as the controller. An API server
-refuses an object with two controllers, in the same step in which it stores an object. So of two
-owners that apply the same object at the same moment one succeeds, and the other is refused
-completely. One field manager for all owners would not work: an apply removes what its manager
-applied before and does not name now, which would be the reference to the other owner.
+Each owner has a field manager of its own. Each applied object has an owner reference with
+`controller: true` that names the owner. An API server refuses to store an object with two
+controllers. So if two owners apply the same object at the same moment, one apply succeeds, and the
+other is refused completely. A single field manager for all owners would not work: an apply removes
+the fields that its manager applied earlier and that the new request does not contain. The second
+apply would remove the owner reference to the first owner.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class AlreadyOwned(PolyverError):
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """Return the kind and name of an object's controller if it has another uid; else ""."""
+    """Return the kind and name of an object's controller if its uid is not `owner`; else ""."""
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
         return ""
@@ -44,10 +45,13 @@ def stranger_in(found: Object, owner: str) -> str:
 async def apply_owned(
     client: Client, resource: GroupVersionResource, content: Object, *, family: str, manager: str
 ) -> Object:
-    """Apply an object whose content names its controller; AlreadyOwned if it has another one.
+    """Apply an object whose content names its controller.
 
-    An object without a controller is adopted. What other managers of the family have applied, such
-    as an owner that was deleted without its objects, is removed unless the content names it.
+    Raises AlreadyOwned if the existing object has another controller.
+
+    An object without a controller is adopted. Other field managers of the `family` may have applied
+    fields, such as the manager of an owner that was deleted without its objects. Their fields are
+    removed unless `content` has these fields.
     """
     try:
         made = await client.apply(resource, content, manager=manager, force=True)
@@ -75,7 +79,7 @@ async def _check_controller(
 
 
 def _bare(made: Object, content: Object) -> Object:
-    """Return a configuration without fields; a manager that applies it gives up its fields."""
+    """Build a configuration without fields; a manager that applies it gives up all its fields."""
     metadata: Mapping[str, Any] = made["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid") if metadata.get(name)}
     return {"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": kept}
@@ -84,10 +88,10 @@ def _bare(made: Object, content: Object) -> Object:
 async def delete_owned(
     client: Client, resource: GroupVersionResource, found: Object, owner: str
 ) -> None:
-    """Delete an object, as long as the owner controls it.
+    """Delete an object, if the owner is its controller.
 
-    Each attempt has the state that was checked as its precondition; after a conflict the object is
-    read and checked again.
+    Each delete request has the uid and resourceVersion of the checked object as its precondition.
+    After a conflict, the object is read and checked again.
     """
     there: Object | None = found
     for _ in range(_TRIES):
