@@ -42,7 +42,7 @@ class Column:
 
     name: str
     path: str
-    """The path of its value: `.spec.schedule`."""
+    """The path of the column's value: `.spec.schedule`."""
     type: Literal["string", "integer", "number", "boolean", "date"] = "string"
     format: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
@@ -82,7 +82,7 @@ class DefinedVersion:
     warning: str | None = None
     """The warning for clients of a deprecated version; None for the API server's own wording."""
     schema: Schema | None = None
-    """The openAPIV3Schema; without one, every field is kept."""
+    """The openAPIV3Schema; None if there is no schema, so that an API server keeps every field."""
     columns: tuple[Column, ...] = ()
     status: bool = False
     """True if the status is a subresource."""
@@ -100,16 +100,18 @@ class Definition:
     versions: tuple[DefinedVersion, ...]
     scope: Scope = "Namespaced"
     strategy: Literal["None"] | None = None
-    """The strategy: the string "None" if only apiVersion changes; None for a webhook, or if not
-    stated.
+    """The conversion strategy: the string "None" if versions differ only in apiVersion. The value
+    None means that a webhook converts, or that no strategy is stated.
     """
     webhook: Webhook | None = None
     hub: str = ""
-    """The version through which the others are converted; by default the storage version."""
+    """The version through which conversions between other versions lead; by default the storage
+    version.
+    """
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
-    """The location of its declaration, for errors."""
+    """The location of the kind's declaration, for errors."""
 
     def __post_init__(self) -> None:
         ordered = sorted(self.versions, key=lambda v: KubeVersion.parse(v.name), reverse=True)

@@ -61,7 +61,7 @@ class _Written:
     uid: str
     labels: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
-    """The entry of each writer, and its API version."""
+    """The managedFields entry of each writer, and the API version of the entry."""
 
 
 class ApisSource(PageSource):

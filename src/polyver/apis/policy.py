@@ -1,4 +1,4 @@
-"""The policy that resolves API versions: the apiVersion of a request, else the preferred version."""
+"""The policy that resolves API versions: the apiVersion of a request, else the preferred one."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name that none of the files contains."""
+    """A name is in none of the files."""
 
 
 class Misused(PolyverError):
@@ -35,11 +35,11 @@ class ProblemsFound(PolyverError):
 
 
 class RequestRefused(PolyverError):
-    """A request that would break a rule."""
+    """A request was refused, as it would break a rule."""
 
 
 class RunFailed(PolyverError):
-    """A run that failed."""
+    """A run failed."""
 
 
 class OutOfDate(PolyverError):

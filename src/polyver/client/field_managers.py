@@ -13,7 +13,7 @@ __all__ = ["POLYVER", "manager_for"]
 POLYVER: Final = "polyver"
 """The field manager of writes that are made for no particular owner."""
 _LONGEST: Final = 128
-"""Characters that the name of a field manager may have."""
+"""The maximum number of characters in the name of a field manager."""
 
 
 def manager_for(family: str, kind: str, uid: str) -> str:

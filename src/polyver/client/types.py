@@ -86,8 +86,8 @@ class Discovery:
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Errors by group version, such as those of an aggregated server that is down. Their kinds
-    may exist; it is unknown.
+    """The group versions for which discovery failed, with the errors, such as when an aggregated
+    server is down. It is unknown which kinds these group versions have.
     """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:
@@ -125,7 +125,7 @@ class Executed(NamedTuple):
     stdout: bytes
     stderr: bytes
     output: bytes
-    """Both streams, in order of arrival."""
+    """Standard output and standard error together, in order of arrival."""
 
 
 @runtime_checkable

@@ -160,7 +160,9 @@ class LoopMetrics:
     worked: int = 0
     failed: int = 0
     seconds: float = 0.0
-    """The time of all work together; with several workers this exceeds the elapsed time."""
+    """The sum of the durations of all reconciles; with several workers it may exceed the elapsed
+    time.
+    """
     depth: int = 0
     active: int = 0
 
@@ -186,9 +188,9 @@ class Loop(Generic[K]):
         self._metrics = LoopMetrics()
         self._unsynced: set[Hashable] = set()
         self.ready = asyncio.Event()
-        """Set when everything that the controller watches has been read for the first time."""
+        """Set when all objects that the controller watches have been read for the first time."""
         self.begin = asyncio.Event()
-        """Set when work may begin: the controller is ready, or has waited for that long enough."""
+        """Set when reconciling may begin: the controller is ready, or its start timeout is over."""
 
     @property
     def metrics(self) -> LoopMetrics:

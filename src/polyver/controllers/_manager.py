@@ -291,7 +291,7 @@ class ControllerManager:
 
     @property
     def controllers(self) -> list[Controller[Any]]:
-        """The controllers that it runs."""
+        """The controllers that this manager runs."""
         return [loop.controller for loop in self._loops.values()]
 
     @property

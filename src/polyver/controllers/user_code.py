@@ -19,7 +19,9 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""Number of threads; a function that never returns keeps one, so this many block all calls."""
+"""The number of threads. A call that never returns occupies a thread, so this number of such calls
+blocks all further calls.
+"""
 
 
 class CallTimeout(PolyverError):

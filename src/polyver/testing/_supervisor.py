@@ -75,7 +75,8 @@ def _start(argv: list[str], log: str) -> subprocess.Popen[bytes]:
         try:
             return _popen(argv, output)
         except OSError as error:
-            # A program that cannot be executed ends like any other: with its reason in its log.
+            # If a program cannot be executed, start a process that writes the reason to the log and
+            # ends.
             return _popen(
                 [sys.executable, "-ISc", "import sys; sys.exit(sys.argv[1])", str(error)], output
             )

@@ -46,7 +46,7 @@ class LineageKey(NamedTuple):
 
     capability: str
     path: str
-    """Its unique name within the capability."""
+    """The unique name of the lineage within its capability."""
 
 
 class DependentKey(NamedTuple):
@@ -87,9 +87,9 @@ class PageLineage:
     policy: Policy
     """The policy for a dependent without a selector and without a pin."""
     noun: str
-    """Its kind: `function`, `ComponentDefinition`."""
+    """The kind of the lineage: `function`, `ComponentDefinition`."""
     scope: str = ""
-    """Its namespace, or the group of a kind."""
+    """The namespace of the lineage; for a kind, its API group."""
     text: str = ""
     problem: str = ""
     """The reason why the lineage is not in the state that its authors want."""
@@ -97,7 +97,7 @@ class PageLineage:
     details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
     """Details of the releases, by their names."""
     is_counted: bool = True
-    """True if the dependents are known."""
+    """True if the dependents of the lineage are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class LineageRequest:
     selector: Selector
     policy: Policy
     since: str = ""
-    """The time since which it has its pin."""
+    """The time since which the reference has its pin."""
 
     @property
     def place(self) -> DependentKey:

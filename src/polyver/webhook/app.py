@@ -52,20 +52,22 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""Size from which the memory for a body is estimated in a worker thread."""
+"""The body size in bytes from which the memory is estimated in a worker thread."""
 _SENDING = 60.0
 """The seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
 """Minimum seconds between two log lines about reviews refused for lack of memory."""
 _QUICK = 0.01
-"""Seconds for which a review may block the event loop: a thread would block it as long."""
+"""Seconds for which a review may block the event loop; starting a thread would block it as long."""
 _SMALL = 64 * 1024
 """Size up to which all reviews are assumed to take the same time."""
 _AT_FIRST = -1.0
 """Initial limit: the first review is not answered on the event loop."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""Weight of earlier reviews, so that one slow review does not count for hundreds of others."""
+"""The weight of earlier reviews in the estimate, so that one slow review does not affect hundreds
+of later reviews.
+"""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
 """Share of the client's timeout after which an answer is too late."""
@@ -88,7 +90,7 @@ class ReviewHandlers:
     converters: Converters
     chain: AdmissionChain = field(default_factory=AdmissionChain)
     admitted: frozenset[Key] = frozenset()
-    """The kinds that the chain handles."""
+    """The kinds that the admission chain handles."""
 
     @property
     def kinds(self) -> frozenset[Key]:
@@ -212,7 +214,7 @@ class WebhookApp:
     async def _read(
         self, receive: Receive, length: int | None, until: float, held: ExitStack
     ) -> bytearray:
-        """Read a body when there is memory for it."""
+        """Read the body of a request as soon as there is memory for the body."""
         bodies, most = self._budget.bodies, self._budget.most_body
         # A body without a Content-Length may have the maximum size; a body that is larger is
         # dropped.

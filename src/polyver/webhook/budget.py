@@ -29,10 +29,10 @@ _RESERVED = 160 * _MIB
 """Bytes for the process itself, and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""Divisor of the memory: one part is for bodies, the others are for decoding them."""
+"""Divisor of the memory: one part is for received bodies, the other parts are for decoding."""
 _MOST_WAITING = 256
 _COPIES = 3
-"""The number of copies of a body during its conversion, besides the body."""
+"""The number of copies of a body that a conversion needs, in addition to the body."""
 _OBJECT = 160
 """The bytes that an object or a list takes in Python."""
 _VALUE = 40
@@ -59,7 +59,7 @@ class MemoryShare:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def give(self, size: int) -> None:
-        """Free memory for others."""
+        """Return memory to the share."""
         self.used -= size
         self._wake()
 
@@ -111,7 +111,7 @@ class MemoryReservation:
         self._closed = False
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do the work, in a thread."""
+        """Do work in a worker thread; the memory is not freed before the work ends."""
         with self._lock:
             self._running += 1
         try:

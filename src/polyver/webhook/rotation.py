@@ -27,15 +27,15 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""Time by which a certificate is valid before its creation, because clocks differ."""
+"""The time before its creation from which a certificate is valid, as clocks differ."""
 RENEWED_BEFORE = 30 * _DAY
 """Time before the expiry of the certificate at which it is renewed."""
 REPLACED_BEFORE = 730 * _DAY
-"""Time before the expiry of a CA at which it gets a successor; its leaves expire before it."""
+"""The time before its expiry at which a CA gets a successor. Its leaves expire before the CA."""
 DROPPED_AFTER = _DAY
-"""Longest time for which an old CA is trusted after the last leaf of it was served."""
+"""The maximum time for which an old CA is trusted after its last leaf was served."""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""Shortest time for which an old CA stays trusted: until all clients have the new bundle."""
+"""The minimum time for which an old CA stays trusted, so that all clients get the new bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AuthorityState:
     serial: str
     until: datetime.datetime
     since: datetime.datetime | None = None
-    """The time from which it is valid; in the future if the clock was ahead at its creation."""
+    """The time from which the CA is valid; in the future if the clock was wrong at its creation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Static checks: do conversion rules fit the schemas, and which fields can a version not express."""
+"""Static checks of conversions: do rules fit the schemas, and which fields does a version lack?"""
 
 from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger

@@ -170,7 +170,10 @@ class Fit:
             yield from inside.rule(each)
 
     def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
-        """Return the `Fit` for the rules inside of a rule, whose paths begin at those of that rule."""
+        """Return the `Fit` for the rules inside of a rule.
+
+        Its paths begin at the two paths of the outer rule.
+        """
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):
             other = other.inside(ITEM)
@@ -274,7 +277,7 @@ _WIDENED = ("integer", "number")
 
 
 def check_types(declared: DeclaredConversion, definition: Definition) -> None:
-    """Raise an error if a rule of a Conversion does not fit the types of the fields that it names."""
+    """Raise an error if a rule of a Conversion does not fit the types of its fields."""
     schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
     for number, edge in enumerate(declared.edges):
         for place, rule in enumerate(edge.block.rules):

@@ -148,7 +148,7 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
 
 
 def _function(found: object, depth: int = 0) -> Iterator[Any]:
-    """Yield the constants in a function's code, in its closure, and in the globals that it names."""
+    """Yield the constants in a function's code, in its closure, and in the globals it names."""
     if depth > _DEPTH:
         return
     function = getattr(found, "function", found)

@@ -40,10 +40,10 @@ class CompatibilityFinding:
     """One change of a schema or CustomResourceDefinition."""
 
     version: str
-    """The API version; empty if the finding is about the whole definition."""
+    """The API version; empty if the finding is about the whole CustomResourceDefinition."""
     path: str
-    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or of the definition
-    (`spec.scope`, `spec.versions[v1].served`); empty for the whole object.
+    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or of the
+    CustomResourceDefinition (`spec.scope`, `spec.versions[v1].served`); empty for the whole object.
     """
     rule: str
     """The name of one of `RULES`."""
@@ -85,9 +85,9 @@ class SchemaPair:
     new: Schema
     path: str = ""
     required: bool = False
-    """True if the new schema of the object around it requires it."""
+    """True if the new schema of the parent object requires this field."""
     limited: bool = False
-    """True if constraints further outside cover this path, so that a default may violate them."""
+    """True if a constraint of a parent applies to this path, so that a default may violate it."""
 
     def found(
         self, rule: str, fact: str, *, at: str | None = None, other: str = ""

@@ -37,7 +37,7 @@ _FULL_FORMATS = {("integer", "int64"), ("number", "double")}
 
 
 def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
-    """Return a finding if the type changed."""
+    """Build the finding for a changed type; return None if the type is the same."""
     old, new = types_of(place.old), types_of(place.new)
     if old == new:
         return None

@@ -51,7 +51,9 @@ __all__ = ["FINALIZER", "ConversionController"]
 
 FINALIZER = "polyver.dev/conversion"
 _LOOK_AGAIN = 5.0
-"""Seconds until the next check: trimming `storedVersions` triggers no event of this watch."""
+"""Seconds until the next check: a change of `storedVersions` in the status of a CRD does not change
+its generation, which this controller watches.
+"""
 _HTTPS = 443
 _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False

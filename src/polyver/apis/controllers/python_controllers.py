@@ -65,7 +65,7 @@ class _Seen(Struct, frozen=True, gc=False):
     """The data that the controller keeps in memory for an applied object."""
 
     owner: str
-    """The uid of its controller; empty without one."""
+    """The uid of the object's controller in its owner references; empty if it has none."""
     uid: str
     fields: str
     """A digest of the fields that this controller owns."""

@@ -65,7 +65,7 @@ class RuleBlock:
     fields.
     """
     fits: bool = field(init=False)
-    """True if both versions have all fields that the rules name."""
+    """True if each field that the rules name exists in its version."""
 
     def __post_init__(self) -> None:
         FieldClaims(self.rules)

@@ -39,7 +39,8 @@ from polyver.core.plain import Object
 __all__ = ["Compiled", "compile_path"]
 
 Compiled = Callable[[Object, dict[str, Lost]], None]
-"""Converts an object, whose fields may be Raw, and its preserved fields by version, both in place.
+"""A compiled function. It converts an object, whose fields may be undecoded JSON, and updates the
+preserved fields by version, both in place.
 """
 
 
@@ -119,7 +120,7 @@ class _BlockWriter:
     block: RuleBlock
     back: bool
     losing: bool
-    """True if the code preserves lost values; False if it raises Loses."""
+    """True if the written code preserves lost values; False if it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
     """`Settled` of the versions before this block on the conversion path, and of those after it."""
     top: str = "top"

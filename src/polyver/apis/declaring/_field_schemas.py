@@ -46,7 +46,7 @@ class FieldSchema:
     python: Any
     """The Python type in objects."""
     at: str
-    """Its path in the declaration: `CronTabV1.Spec.replicas`."""
+    """The path of the field in the declaration: `CronTabV1.Spec.replicas`."""
     optional: bool = False
     name: str = ""
     default: Any = ABSENT

@@ -39,7 +39,7 @@ class DeclaredField:
     hint: Any
     default: Any
     key: str
-    """Its name in objects."""
+    """The name of the field in objects."""
     doc: str
 
 

@@ -104,7 +104,7 @@ class Kind:
         self._definition: Definition | None = None
         self._given: Definition | None = None
         self.place = _place(sys._getframe(1))
-        """The location of its declaration: `kinds.py:7`."""
+        """The location of the kind's declaration: `kinds.py:7`."""
 
     @classmethod
     def of(cls, definition: Definition) -> Kind:

@@ -49,7 +49,7 @@ _MARKS = "__polyver_marks__"
 
 
 ABSENT: Any = msgspec.UNSET
-"""The value of a field that is missing, where None would be null, which is a value."""
+"""Stands for a missing field, where None stands for the value null."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,9 @@ class EarlierConversions:
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     convert: Callable[[Object, str], tuple[Object, Object]]
-    """Converts an object; returns the result as it is stored, and as clients see it."""
+    """Converts an object to a version. Returns the result with preserved fields, as it is stored,
+    and without preserved fields, as clients see it.
+    """
 
     @classmethod
     def of(cls, subject: CheckedKind) -> EarlierConversions:
@@ -116,7 +118,7 @@ def _mixer(
 
 @dataclass(slots=True)
 class _Run:
-    """The comparison so far."""
+    """Runs the comparison of one kind, and collects findings."""
 
     subject: CheckedKind
     before: EarlierConversions

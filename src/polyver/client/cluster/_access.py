@@ -82,20 +82,20 @@ class ClientLimits:
     request: float = 30.0
     """Seconds for a complete request; for a watch, until it begins."""
     silence: float = 300.0
-    """Seconds without data after which a watch is considered dead. Watches request a shorter
-    timeout from the server, so a live one ends before.
+    """Seconds without data after which a watch is considered dead. Each watch requests a shorter
+    timeout from the server, so the server ends a live watch before.
     """
     connections: int = 16
     watches: int = 256
     """The maximum number of watches; each has its own connection."""
     answer: int = 512 * 1024 * 1024
-    """Bytes of one response, uncompressed."""
+    """The maximum size of a response in bytes, uncompressed."""
     line: int = 16 * 1024 * 1024
-    """Bytes of one event."""
+    """The maximum size of an event of a watch in bytes."""
     look: float = 10.0
     """Seconds for which the content of a token or certificate file is cached."""
     plugin: float = 60.0
-    """Seconds that a credential plugin may take; it may have to ask a person."""
+    """Seconds that a credential plugin may take; the plugin may prompt a person."""
 
 
 # lightkube's models lack fields that change the user or the server; these must not be ignored.

@@ -65,7 +65,7 @@ class Connections:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[LeasedConnections]:
-        """Yield connections while the body runs."""
+        """Lend the connections and credentials for a request, during a `with` block."""
         shown = await self._credentials.shown()
         pool = await self._current(shown.material)
         pool.users += 1

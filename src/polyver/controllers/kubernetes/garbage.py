@@ -44,7 +44,9 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["EVENTS", "GarbageCollector"]
 
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-"""Events are not watched: they are many and short-lived, and never have owners."""
+"""Kinds of Events, which are not watched: there are many short-lived Events, and they never have
+owners.
+"""
 
 _WATCHED = ("delete", "list", "watch")
 _SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)

@@ -25,7 +25,7 @@ class ObservedState(Protocol):
 
     @property
     def revision(self) -> int:
-        """Its resourceVersion, as a number."""
+        """The resourceVersion of the object, as a number."""
 
     def differs(self, other: Self | None) -> bool:
         """Report whether another state is a relevant change."""
@@ -69,7 +69,9 @@ class AppliedObjects(Generic[S, K]):
         self._followed: set[tuple[str, str]] = set()
         self._seen: dict[AppliedObject, S] = {}
         self._expected: set[AppliedObject] = set()
-        """Objects that are being applied: a watch may report them before the response arrives."""
+        """Objects that are being applied. A watch may report the result before the response
+        arrives.
+        """
 
     def watch(self) -> Watch[S, K]:
         return Watch(

@@ -31,7 +31,7 @@ class AlreadyOwned(PolyverError):
         hint = "give it another name, or delete the existing object"
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
-        """Its kind and name."""
+        """The kind and name of that controller."""
 
 
 def stranger_in(found: Object, owner: str) -> str:
