@@ -69,8 +69,8 @@ def crds(
     admission
         Also write a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. Both call
         the webhook server that --webhook-service or --webhook-url names; one of these options is
-        required. They are for kinds with functions that default or validate objects, and for kinds
-        with several versions that the webhook server converts.
+        required. The configurations cover kinds with functions that default or validate objects,
+        and kinds with several versions that the webhook server converts.
     traceback
         Also print the traceback if Python code of your kinds fails.
     """

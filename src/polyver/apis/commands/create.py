@@ -47,7 +47,8 @@ def api(
     kind
         The kind, in CamelCase.
     storage
-        Make this version the storage version; the first version of a kind always is.
+        Make this version the storage version. The first version of a kind always becomes the
+        storage version.
     plural
         The plural name. Default: derived from the kind.
     scope

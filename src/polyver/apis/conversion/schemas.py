@@ -293,7 +293,7 @@ def _empty(value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Whether the defaults of schemas can change a guard.
+    """States whether filling in the defaults of schemas can change a guard.
 
     A guard is the fingerprint of the fields on which a preserved value depends. The interpreter
     computes it after filling in defaults. Compiled code does not fill in defaults, so it may handle
