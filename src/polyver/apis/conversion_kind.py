@@ -1,4 +1,4 @@
-"""The kind Conversion, so that conversions are applied to a server like other objects."""
+"""The kind Conversion: an object that declares how to convert a kind, applied to an API server."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ class ConversionV1Alpha1:
 
 
 def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
-    """Return the converter of a Conversion, with the schemas of the CRD if it is given.
+    """Build the converter of a Conversion, with the schemas of the CRD if the CRD is given.
 
-    Raises an error if it does not fit the CRD: other versions, rules that write fields that do not
-    exist, or rules that cannot work on the types of their fields.
+    Raises an error if the Conversion does not fit the CRD: it has other versions, a rule writes a
+    field that does not exist, or a rule does not fit the type of its field.
     """
     declared, definition = _read(conversion, crd)
     if definition is None:
@@ -96,10 +96,10 @@ def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -
 
 
 def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Converter:
-    """Return a converter for a Conversion that does not fit its changed CRD any more.
+    """Build a converter for a Conversion that does not fit its changed CRD any more.
 
-    It converts between the versions that both have, and preserves what a rule writes to a field
-    that does not exist.
+    The converter uses the CRD's schemas for the versions that the Conversion names. If a rule
+    writes to a field that does not exist, the written value is preserved.
     """
     declared, definition = _read(conversion, crd)
     known = definition.versions if definition else ()
@@ -140,10 +140,11 @@ def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
 
 
 def needed_versions(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> list[str]:
-    """Return the versions in use that nothing would convert without a Conversion.
+    """Return the versions in use that need a Conversion; deleting it would lose data.
 
-    There are none if the kind has only one, or if the Conversion is for another kind or has the
-    annotation with all their names.
+    The list is empty if the kind has only one version in use, if the Conversion is for another
+    kind, or if an annotation of the Conversion names all versions in use and so allows the
+    deletion.
     """
     used = versions_in_use(crd) if crd is not None and _is_for(conversion, crd) else []
     annotations = conversion["metadata"].get("annotations") or {}
@@ -157,7 +158,7 @@ def _is_for(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> bool:
 
 
 def definition_of(crd: Mapping[str, Any]) -> Definition:
-    """Return the definition of a kind from its CustomResourceDefinition on a server."""
+    """Parse a CustomResourceDefinition that was read from a server."""
     [found] = definitions_of([_document(crd)])
     return found
 
@@ -169,5 +170,5 @@ def _document(obj: Mapping[str, Any]) -> Document:
 
 
 def place_of(error: PolyverError) -> str:
-    """Return the field of an object that an error names, without a manifest's file and line."""
+    """Return the path of the field that an error names, without the manifest's file and line."""
     return error.at.partition(", ")[2]

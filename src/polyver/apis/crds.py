@@ -1,4 +1,7 @@
-"""Write CustomResourceDefinitions: always v1, everything per version, in reproducible form."""
+"""Build CustomResourceDefinition manifests, always in apiextensions.k8s.io/v1.
+
+The same kind always gives the same manifest.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[str, Any]:
-    """Return the manifest of a kind; `conversion` is the webhook, if there are several versions.
+    """Build the CustomResourceDefinition of a kind; `conversion` is its conversion webhook.
+
+    The webhook is written only if the kind has several versions.
 
     >>> from polyver import apis
     >>> toy = apis.Kind("Toy", group="ex.io")
@@ -50,7 +55,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
 
 
 def _said(data: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return data with more fields, except those that are empty."""
+    """Return `data` with those of the `more` fields that are not empty."""
     return data | {name: value for name, value in more.items() if value not in ("", None, [], {})}
 
 
@@ -66,7 +71,7 @@ def _names(names: Names) -> dict[str, Any]:
 
 
 def conversion_data(webhook: Webhook) -> dict[str, Any]:
-    """Return the field `spec.conversion` of manifests for a webhook."""
+    """Build the value of `spec.conversion` for a webhook."""
     client, reviews = client_data(webhook), list(webhook.reviews)
     return {
         "strategy": "Webhook",

@@ -1,6 +1,7 @@
-"""A kind and its versions as data, from classes in Python or from a manifest.
+"""A kind and its versions as data (`Definition`), from classes in Python or from a manifest.
 
-All other code about a kind uses these values, so a kind written in Go works like one in Python.
+All other code uses a kind in this form. So it works the same for a kind that is declared in Python
+and for a kind that is written in Go and read from its CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Scope = Literal["Namespaced", "Cluster"]
 
 
 class InvalidKind(PolyverError):
-    """A kind that is invalid: the error, and the class or field that causes it."""
+    """A kind is invalid; the error names the class or field that is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Column:
 
     name: str
     path: str
-    """The path of its value: `.spec.schedule`."""
+    """The path of the column's value: `.spec.schedule`."""
     type: Literal["string", "integer", "number", "boolean", "date"] = "string"
     format: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
@@ -51,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The fields in which `kubectl scale` and autoscalers find the replicas of an object."""
+    """The paths of the replica counts and of the selector, for `kubectl scale` and autoscalers."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -81,7 +82,7 @@ class DefinedVersion:
     warning: str | None = None
     """The warning for clients of a deprecated version; None for the API server's own wording."""
     schema: Schema | None = None
-    """The openAPIV3Schema; without one, every field is kept."""
+    """The openAPIV3Schema; None if there is no schema, so that an API server keeps every field."""
     columns: tuple[Column, ...] = ()
     status: bool = False
     """True if the status is a subresource."""
@@ -92,23 +93,25 @@ class DefinedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind, all its versions in kube order, and its conversion strategy."""
+    """A kind, its versions by Kubernetes version priority, and its conversion strategy."""
 
     group: str
     names: Names
     versions: tuple[DefinedVersion, ...]
     scope: Scope = "Namespaced"
     strategy: Literal["None"] | None = None
-    """The strategy: the string "None" if only apiVersion changes; None for a webhook, or if not
-    stated.
+    """The conversion strategy: the string "None" if versions differ only in apiVersion. The value
+    None means that a webhook converts, or that no strategy is stated.
     """
     webhook: Webhook | None = None
     hub: str = ""
-    """The version through which the others are converted; by default the storage version."""
+    """The version through which conversions between other versions lead; by default the storage
+    version.
+    """
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
-    """The location of its declaration, for errors."""
+    """The location of the kind's declaration, for errors."""
 
     def __post_init__(self) -> None:
         ordered = sorted(self.versions, key=lambda v: KubeVersion.parse(v.name), reverse=True)
@@ -117,7 +120,7 @@ class Definition:
 
     @property
     def name(self) -> str:
-        """The name of its CustomResourceDefinition."""
+        """The name of the CustomResourceDefinition of the kind."""
         return f"{self.names.plural}.{self.group}"
 
     @property
@@ -126,7 +129,7 @@ class Definition:
 
     @property
     def storage(self) -> str:
-        """The storage version; empty if none is marked."""
+        """The storage version; empty if no version is marked as the storage version."""
         return next((version.name for version in self.versions if version.storage), "")
 
     def api_version(self, version: str) -> str:

@@ -1,6 +1,9 @@
-"""Read CustomResourceDefinition manifests: the definition, and the lineage of each kind.
+"""Read CustomResourceDefinition manifests, as a `Definition` or as the lineage of each kind.
 
-v1beta1 may state once for all versions what v1 states for each of them; both give the same values.
+A lineage is a named thing with several versions; here, a kind with its API versions.
+
+A manifest in apiextensions.k8s.io/v1beta1 may state a schema or columns once for all versions; in
+v1, each version states its own. Both give the same `Definition`.
 """
 
 from __future__ import annotations
@@ -123,7 +126,7 @@ class _Spec(Struct, rename="camel"):
 
 
 class _BetaSpec(_Spec, rename="camel"):
-    """The spec of v1beta1, which may have a single version, and fields that all versions share."""
+    """The spec of v1beta1; it may state a single version, and fields that all versions share."""
 
     versions: list[_BetaVersion] = []  # type: ignore[assignment]
     version: str = ""
@@ -153,7 +156,7 @@ prepare(_Definition, _BetaDefinition)
 
 
 def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
-    """Yield every kind that the manifests define; raise an error unless one version is stored."""
+    """Yield each kind that the manifests define; raise an error unless one version is stored."""
     for document in _crds(documents):
         definition = _read(document)
         stored = [version.name for version in definition.versions if version.storage]
@@ -167,7 +170,7 @@ def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield every kind that the manifests define, with its versions."""
+    """Yield the lineage of each kind that the manifests define."""
     for document in _crds(documents):
         definition = _read(document)
         try:
@@ -179,7 +182,7 @@ def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
 
 
 def lineage_of(crd: Mapping[str, Any]) -> Lineage:
-    """Return the versions of a kind from its CustomResourceDefinition on an API server."""
+    """Build the lineage of a kind from a CustomResourceDefinition that was read from a server."""
     spec = crd["spec"]
     versions = (
         DefinedVersion(

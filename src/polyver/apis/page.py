@@ -1,7 +1,8 @@
-"""The page's data of the capability apis: kinds as lineages of API versions, objects as dependents.
+"""The page's data of the capability apis: a lineage is a kind, a dependent is one of its objects.
 
-An object uses the API versions in its managed fields: each writer is listed with its version.
-Objects of kinds with a single version are not read; all of them use that version.
+The managedFields of an object name the API version in which each field manager wrote; these are the
+versions that the object uses. Objects of a kind with a single version are not read, as they all use
+this version.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class _Written:
     uid: str
     labels: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
-    """The entry of each writer, and its API version."""
+    """The managedFields entry of each writer, and the API version of the entry."""
 
 
 class ApisSource(PageSource):

@@ -1,4 +1,4 @@
-"""The policy for API versions: the apiVersion that a client writes, else the preferred one."""
+"""The policy that resolves API versions: the apiVersion of a request, else the preferred one."""
 
 from __future__ import annotations
 

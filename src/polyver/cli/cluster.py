@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
-    """Return the server of a context, and the named CRDs that exist there, by name."""
+    """Read the named CRDs from a cluster; return its server, and the existing CRDs by name."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -39,7 +39,7 @@ def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, d
 
 
 def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> list[Document]:
-    """Return all objects of some kinds, in all namespaces; a kind that is not served has none."""
+    """Read all objects of some kinds in all namespaces; a kind that is not served has none."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -59,9 +59,9 @@ def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> lis
 def object_on(
     context: str, resource: GroupVersionResource, name: str, namespace: str
 ) -> tuple[ClusterAccess, dict[str, Any] | None]:
-    """Return the access to a cluster, and one object or None.
+    """Read one object of a cluster; return the access to the cluster, and the object or None.
 
-    The default namespace is that of the context.
+    By default, the namespace of the context is used.
     """
     from polyver.client import find
     from polyver.client.cluster import ClusterClient, find_access
@@ -76,7 +76,7 @@ def object_on(
 
 
 def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]]) -> T:
-    """Run a request on a cluster; an error names the server and where it is configured."""
+    """Send requests to a cluster; errors name the server, and the file that configures it."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -97,7 +97,7 @@ def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]
 async def list_all(
     client: Client, resource: GroupVersionResource, namespace: str = ""
 ) -> list[Object]:
-    """Return all objects of a kind, read page by page."""
+    """Read all objects of a kind, page by page."""
     found: list[Object] = []
     more = ""
     while True:

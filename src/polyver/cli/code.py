@@ -1,6 +1,6 @@
-"""Import a project's code to find its declarations.
+"""Import the Python code of a project to find its declarations.
 
-Its errors are reported like any other error, with the line that raised.
+An exception in that code is reported like other errors, with the line that raised it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ImportFailed(Exception):
 
 
 def module_of(path: Path) -> ModuleType:
-    """Import the module of a file, by the name by which its project imports it."""
+    """Import the module in a file, under the name by which its project imports it."""
     path = path.resolve()
     root, steps = path.parent, [] if path.stem == "__init__" else [path.stem]
     while (root / "__init__.py").exists():
@@ -63,7 +63,7 @@ def _origin(name: str) -> str:
 
 
 def module_named(name: str, folder: Path) -> ModuleType:
-    """Import a module by name, from a project's folder or from Python's usual path."""
+    """Import a module by name, from a project's folder or from Python's module search path."""
     for each in (folder / "src", folder):
         reach(each)
     try:
@@ -83,7 +83,7 @@ def reach(folder: Path) -> None:
 
 
 def imported(name: str) -> ModuleType:
-    """Import a module; whatever it raises becomes an ImportFailed."""
+    """Import a module; raise ImportFailed for every exception that its code raises."""
     try:
         with redirect_stdout(sys.stderr):  # stdout is for manifests only
             return importlib.import_module(name)
@@ -92,7 +92,7 @@ def imported(name: str) -> ModuleType:
 
 
 def _loaded(path: Path, name: str) -> ModuleType:
-    """Load a module from its file, because an import by name would load another module."""
+    """Load a module from its file; an import by name would load another module."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -106,7 +106,7 @@ def _loaded(path: Path, name: str) -> ModuleType:
 
 
 def told(failed: ImportFailed) -> UnreadableInput:
-    """Return the error to print for a user's code: the line that raised, and the exception."""
+    """Build the error for a user's code: the exception, and the line that raised it."""
     error = failed.error
     if isinstance(error, PolyverError):
         line, said = _line(error), shown_places(error.at)
@@ -132,11 +132,11 @@ def _line(error: BaseException) -> str:
 
 
 def shown_places(text: str) -> str:
-    """Return a string in which paths in the current folder are relative."""
+    """Return a string with all paths inside the current folder made relative."""
     return text.replace(f"{Path.cwd()}/", "")
 
 
 def shown(path: Path) -> str:
-    """Return a path relative to the current folder, or as it is if it is not inside."""
+    """Return a path relative to the current folder; unchanged if it is outside of that folder."""
     found, here = path.resolve(), Path.cwd()
     return str(found.relative_to(here)) if here in found.parents else str(path)

@@ -1,4 +1,4 @@
-"""The exit codes of all commands, and the errors that lead to them."""
+"""The exit codes of all commands, and the errors that cause them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name that none of the files contains."""
+    """A name is in none of the files."""
 
 
 class Misused(PolyverError):
-    """Options or arguments that contradict each other."""
+    """Options or arguments are invalid, or contradict each other."""
 
 
 class UnreadableInput(PolyverError):
-    """A file, or standard input, that cannot be read."""
+    """A file or standard input cannot be read."""
 
 
 class ProblemsFound(PolyverError):
@@ -35,19 +35,22 @@ class ProblemsFound(PolyverError):
 
 
 class RequestRefused(PolyverError):
-    """A request that would break a rule."""
+    """A request was refused, as it would break a rule."""
 
 
 class RunFailed(PolyverError):
-    """A run that failed."""
+    """A run failed."""
 
 
 class OutOfDate(PolyverError):
-    """Files that differ from what would be written now."""
+    """Files differ from the content that would be written now."""
 
 
 def code(error: PolyverError) -> int:
-    """Return the exit code for an error; other types of errors come from the input."""
+    """Return the exit code for an error.
+
+    Errors of types without an exit code of their own are errors in the input.
+    """
     match error:
         case (
             RunFailed()

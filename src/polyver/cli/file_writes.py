@@ -14,7 +14,7 @@ __all__ = ["File", "write_all"]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The new content of a file, and the old one; None if the file is new."""
+    """The new content of a file, and the old content; None if the file is new."""
 
     path: Path
     text: str
@@ -48,7 +48,7 @@ def _write(file: File) -> None:
     if file.is_new:
         _write_new(file.path, content)
         return
-    real = file.path.resolve()  # a link stays a link
+    real = file.path.resolve()  # the target of a symbolic link is replaced, not the link
     beside = real.with_name(f".{real.name}.polyver")
     try:
         beside.write_bytes(content)

@@ -18,7 +18,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def read_manifests(names: Sequence[str]) -> list[Document]:
-    """Return all documents of all files, in the given order."""
+    """Read all documents of the named files, in the given order."""
     from polyver.kube.objects import load_manifests
 
     return [
@@ -30,7 +30,7 @@ def read_manifests(names: Sequence[str]) -> list[Document]:
 
 
 def fingerprint(names: Sequence[str]) -> str:
-    """Return a digest that differs when a file was changed, added or removed."""
+    """Return a digest of files; it differs after a file was changed, added or removed."""
     from polyver.kube.objects import digest
 
     try:
@@ -46,7 +46,7 @@ def data_folder() -> Path:
 
 
 def read_standard_input() -> str:
-    """Return all of standard input, as a string."""
+    """Read standard input to its end; return it as a string."""
     if sys.stdin is None:
         raise UnreadableInput("standard input is closed")
     return _decoded(sys.stdin.buffer.read(_LARGEST + 1), "standard input")

@@ -1,7 +1,8 @@
-"""Load manifests into a control plane that has just started: read them before, apply them then.
+"""Load manifests into a control plane: read them before it starts, and apply them afterwards.
 
-They are applied like `kubectl apply --server-side`, so loading the same files again changes
-nothing, and changes by other field managers stay, with a warning.
+The manifests are applied as by `kubectl apply --server-side`. So loading the same files again
+changes nothing. A field that another field manager has changed keeps its value, and a warning is
+printed.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ class Manifest:
 
 
 def manifests_of(names: Sequence[str]) -> list[Manifest]:
-    """Return the objects in files and folders, with Lists split; other documents are an error."""
+    """Read the objects in files and folders; raise an error for a document that is no object."""
     return [Manifest(document, document.read(_Head)) for document in documents_of(names)]
 
 
 def documents_of(names: Sequence[str]) -> list[Document]:
-    """Return the documents in files and folders, with Lists split."""
+    """Read the documents in files and folders; split a List object into its items."""
     return [document for each in read_manifests(names) for document in _items(each)]
 
 
@@ -93,7 +94,7 @@ def _items(document: Document) -> Iterator[Document]:
 
 
 async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
-    """Apply all manifests: CRDs first, until they are served, then namespaces, then the rest."""
+    """Apply all manifests: CRDs, until their kinds are served, then namespaces, then others."""
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
@@ -152,7 +153,7 @@ async def _resource(client: Client, manifest: Manifest, *, patience: float) -> G
 
 
 def _content(manifest: Manifest, resource: GroupVersionResource) -> dict[str, Any]:
-    """Return the object; without a namespace it goes to `default`, as with kubectl."""
+    """Return the object to apply; without a namespace, it gets `default`, as with kubectl."""
     value = manifest.document.value
     assert isinstance(value, dict)
     if not resource.namespaced or manifest.head.metadata.namespace:
@@ -211,7 +212,7 @@ def _failure(manifest: Manifest, error: PolyverError, done: int) -> UnreadableIn
 
 
 def _path(error: PolyverError) -> Path:
-    """Return the field that the first cause of a refusal names, as far as it is known."""
+    """Return the field that the first cause of a refusal names; empty if unknown."""
     details = error.details if isinstance(error, ApiError) else None
     causes = (details or {}).get("causes") or [{}]
     return field_path(str(causes[0].get("field") or ""))

@@ -1,4 +1,4 @@
-"""The output of commands: tables for people, JSON and YAML for programs, errors on stderr."""
+"""Print the output of commands: tables for people, JSON and YAML for programs, errors on stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyver.core import PolyverError
 
 
 class CannotPrint(PolyverError):
-    """Standard output cannot be written, as on a full disk."""
+    """Standard output cannot be written, such as when the disk is full."""
 
 
 class OutputFormat(Enum):
@@ -31,7 +31,7 @@ class ManifestFormat(Enum):
 
 
 def manifests_text(objects: Sequence[dict[str, Any]], form: ManifestFormat) -> str:
-    """Return objects as one string that kubectl reads."""
+    """Format objects as one string that kubectl can read."""
     from polyver.kube.objects import dump_yaml, encode_json
 
     if form is ManifestFormat.YAML:
@@ -50,7 +50,7 @@ def emit(data: object, output: OutputFormat) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines unchanged and flush: some report progress, and standard output may be a pipe."""
+    """Print lines unchanged and flush, as lines may report progress to a pipe."""
     with printing():
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -75,7 +75,7 @@ def flush() -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without borders; if not on a terminal, without colours and full width."""
+    """Print a table without borders; without colours and not shortened if not on a terminal."""
     from rich.console import Console
     from rich.table import Table
 
@@ -108,8 +108,8 @@ def warn(message: str) -> None:
 def _say(word: str, style: str, message: str) -> None:
     from rich.console import Console
 
-    # If both go to one file, earlier output must come first.
-    with suppress(OSError):  # the final flush of the command reports it
+    # Standard output and standard error may be the same file; earlier output must come first.
+    with suppress(OSError):  # the final flush of the command reports the error
         sys.stdout.flush()
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
     console.print(f"{word}:", style=style, end=" ")
@@ -117,5 +117,5 @@ def _say(word: str, style: str, message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Escape a string from any source: the result is one line without control characters."""
+    """Escape a string from any source to one line without control characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,7 +1,8 @@
-"""Keep the ownership of a spec with its owner when a command changes it on the owner's behalf.
+"""Keep the field ownership of a spec when a command changes the spec for its owner.
 
-Otherwise the owner's next `kubectl apply --server-side` would have a conflict, and would leave
-behind fields that only the changed spec has.
+The owner is the field manager that applied the spec. If the command became the owner, the former
+owner's next `kubectl apply --server-side` would have a conflict, and would not remove fields that
+only the changed spec has.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TRIES = 5
 
 
 def owner_of(obj: Object) -> Owner | None:
-    """Return the owner of an object's spec: the manager that applies it, else its last writer."""
+    """Return the owner of an object's spec: the manager that applied it, else its last writer."""
     found = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
@@ -44,7 +45,7 @@ async def replace_for(
     manager: str,
     annotations: frozenset[str],
 ) -> None:
-    """Replace an object, and leave its spec and some annotations to their owner."""
+    """Replace an object; `owner` keeps the field ownership of its spec and some annotations."""
     made = await client.update(resource, obj, manager=manager)
     for _ in range(_TRIES):
         handed = handed_over(made, owner, manager, annotations)
@@ -64,7 +65,7 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """Return an object whose spec belongs to its former owner; None if nothing has to change."""
+    """Return an object with its spec's fields given to `owner`; None if nothing must change."""
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:

@@ -1,4 +1,4 @@
-"""Signals that end a command that serves."""
+"""Handle the signals that end a command which runs a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def signalled() -> asyncio.Future[int]:
-    """Return a future of the first signal's number; a second signal ends the process at once."""
+    """Return a future with the number of the first signal; a second one ends the process."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 

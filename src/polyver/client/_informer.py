@@ -1,4 +1,4 @@
-"""An informer: lists a collection, watches it from there, and lists it again if the watch fails."""
+"""An informer: lists a collection, then watches it, and lists it again if the watch fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """The old and the new state of an object; None if it does not exist."""
+    """The old and the new state of an object; None in place of a state without the object."""
 
     key: Key
     before: T | None
@@ -43,9 +43,9 @@ class Change(Generic[T]):
 class Informer(Generic[T]):
     """Keeps the state of a collection, and reports every change in it, once and in order.
 
-    It stores only what `keep` returns for an object, so that memory is bounded by what its user
-    needs. A slow handler delays the watch and never fills a buffer: a server ends a slow watch, and
-    then the collection is listed again.
+    For each object, the informer stores only the value that `keep` returns, to save memory. There
+    is no buffer of events: a slow handler delays the watch. If a server ends the slow watch, the
+    informer lists the collection again.
     """
 
     def __init__(
@@ -65,12 +65,16 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.known: dict[Key, T] = dict(known or {})
-        """The last reported state of each object; it may be taken over from another informer."""
+        """The last reported state of each object. The states may be taken from another informer at
+        the start.
+        """
         self.synced = asyncio.Event()
         """Set when the whole collection has been read for the first time."""
         self.relists = 0
         self.problem: Exception | None = None
-        """The error that stops the informer at the moment; None if it works."""
+        """The error of the last request; None while the informer works. It tries again after an
+        error.
+        """
         self._client = client
         self._keep = keep
         self._handler = handler
@@ -84,7 +88,7 @@ class Informer(Generic[T]):
         self._failures = 0
 
     async def run(self) -> None:
-        """List and watch until cancelled; no failure of the server ends it."""
+        """List and watch until the task is cancelled; try again after any error."""
         while True:
             try:
                 if not self._version:
@@ -112,7 +116,7 @@ class Informer(Generic[T]):
             )
             for number, item in enumerate(page.items):
                 if number % _TURN == 0:
-                    # A server in this process answers without waiting, so give other tasks a turn.
+                    # A server in this process answers without any wait, so let other tasks run.
                     await asyncio.sleep(0)
                 found[key_of(item)] = self._keep(item)
             version, more = page.resource_version, page.more
@@ -131,7 +135,7 @@ class Informer(Generic[T]):
             if self.known.get(key) != after:
                 await self._tell(key, after)
             if number % _TURN == 0:
-                # Handlers seldom wait, so give other tasks a turn.
+                # Handlers seldom wait, so let other tasks run.
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:
@@ -157,11 +161,12 @@ class Informer(Generic[T]):
             if lasted > self._backoff.most:
                 self._failures = 0
         if lasted < self._backoff.first:
-            # A server that ends every watch at once must not make this a busy loop.
+            # If a server ends every watch at once, this delay prevents a busy loop.
             await sleep(self._clock, self._backoff.first)
 
     async def _tell(self, key: Key, after: T | None) -> None:
-        # Reported first, stored afterwards: if it is interrupted here, it is reported again.
+        # The change is reported before it is stored. If the handler is interrupted, the informer
+        # reports the same change again.
         before = self.known.get(key)
         if before is not None or after is not None:
             await self._handler(Change(key, before, after))

@@ -1,8 +1,8 @@
 """Requests and responses of a client: objects, lists, events and discovery, or an error.
 
-A response that violates the API is an error that names the request. Discovery is one aggregated
-document, or one for each group version: current servers return all groups at once; older ones, and
-some proxies, only each group version.
+A response that violates the API raises an error that names the request. Discovery lists the kinds
+that a server serves. Current servers return one aggregated document with all groups. Older servers,
+and some proxies, return only one document for each group version.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ClientResponse:
 
 
 def refusal(answer: ClientResponse, *, what: str) -> ApiError:
-    """Return the error of a response: its Status, or the plain text of another server."""
+    """Build the ApiError for an error response, from its Status or its plain text."""
     try:
         found: Any = _decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -124,7 +124,7 @@ def read_listing(found: Object, ask: ClientRequest) -> Listing:
 async def lines(
     pieces: AsyncGenerator[bytes, None], ask: ClientRequest, *, most: int
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream, however its chunks are split."""
+    """Yield the lines of a stream; a line may be spread over several chunks."""
     begun: list[bytes] = []
     size = 0
     try:
@@ -207,12 +207,12 @@ prepare(_Groups)
 
 
 def is_aggregated(answer: Object) -> bool:
-    """Report whether this document contains everything."""
+    """Report whether a response is an aggregated discovery document, with all kinds."""
     return answer.get("kind") == "APIGroupDiscoveryList"
 
 
 def read_aggregated(answer: Object) -> Discovery:
-    """Return all kinds in the order of the document, which is the order of preference."""
+    """Return all kinds of an aggregated discovery document, the most preferred first."""
     groups = msgspec.convert(answer, _Groups).items
     kinds = [kind for group in groups for kind in _kinds(group)]
     return Discovery(tuple(kinds), dict(_stale(groups)))

@@ -64,7 +64,8 @@ _AT_ONCE = 8
 class Client(ABC):
     """A client of an API server for one user. Errors of the server are raised as ApiErrors.
 
-    With `metadata` the answers are PartialObjectMetadata: less to send, to decode and to keep.
+    With `metadata`, the server returns objects with only their metadata (PartialObjectMetadata),
+    which are smaller.
     """
 
     longest_line = _LONGEST_LINE
@@ -75,18 +76,18 @@ class Client(ABC):
 
     @abstractmethod
     async def _send(self, ask: ClientRequest) -> ClientResponse:
-        """Return the response to a request, also if it is an error."""
+        """Send a request; return the response, also if it is an error response."""
 
     @abstractmethod
     def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
-        """Yield the body of a response as it arrives; raise an error response."""
+        """Send a request; yield the body as it arrives, or raise the error of the response."""
 
     @abstractmethod
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
         """Yield the kinds that are served now, and again after each change."""
 
     def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
-        """Return the exception for an error response."""
+        """Build the exception for an error response."""
         return refusal(answer, what=str(ask))
 
     async def get(
@@ -98,7 +99,7 @@ class Client(ABC):
         subresource: str = "",
         metadata: bool = False,
     ) -> Object:
-        """Return an object, or one of its subresources."""
+        """Read an object, or a subresource of an object."""
         path = path_of(resource, name, namespace, subresource)
         return await self._ask(ClientRequest("GET", path, accept=_PARTIAL if metadata else JSON))
 
@@ -114,7 +115,10 @@ class Client(ABC):
         more: str = "",
         metadata: bool = False,
     ) -> Listing:
-        """Return the objects of one namespace or of all; `more` requests the next page."""
+        """List the objects of one namespace, or of all namespaces.
+
+        `more` is the continue token of the previous page; it requests the next page.
+        """
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -139,8 +143,8 @@ class Client(ABC):
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield every change after a resourceVersion until the server ends the watch.
 
-        A server may end it at any time. A resourceVersion that is too old is an ApiError with the
-        code 410. Close the generator with `contextlib.aclosing`.
+        A server may end a watch at any time. For a resourceVersion that is too old, an ApiError
+        with the code 410 is raised. Close the generator with `contextlib.aclosing`.
         """
         query = _query(
             labelSelector=labels,
@@ -157,7 +161,7 @@ class Client(ABC):
                 yield read_event(line, ask)
 
     def _watch_seconds(self) -> int:
-        """Return the default duration of a watch; 0 leaves it to the server."""
+        """Return the default duration of a watch in seconds; with 0, the server decides."""
         return 0
 
     async def create(
@@ -169,7 +173,7 @@ class Client(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Create an object, in its own namespace or in the one that is given."""
+        """Create an object in `namespace`, or else in the namespace that its metadata names."""
         path = _collection(resource, namespace or _namespace_of(content))
         return await self._write("POST", path, content, _writing(manager, dry_run))
 
@@ -182,7 +186,11 @@ class Client(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Replace an object or a subresource; with a resourceVersion, only in that state."""
+        """Replace an object or a subresource.
+
+        If the content has a resourceVersion, the server refuses the update of an object that has
+        changed since.
+        """
         path = _path_of(resource, content, subresource)
         return await self._write("PUT", path, content, _writing(manager, dry_run))
 
@@ -193,7 +201,7 @@ class Client(ABC):
         namespace: str = "",
         *,
         change: object,
-        type: PatchType = "merge",  # noqa: A002 - what everybody calls it
+        type: PatchType = "merge",  # noqa: A002 - the usual name
         subresource: str = "",
         manager: str = "",
         dry_run: bool = False,
@@ -213,7 +221,7 @@ class Client(ABC):
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Apply an object by server-side apply: the manager owns the fields in the content."""
+        """Apply an object by server-side apply; `manager` becomes owner of the applied fields."""
         path = _path_of(resource, content, subresource)
         query = _writing(manager, dry_run) | {"force": "true" if force else ""}
         return await self._write("PATCH", path, content, query, media=_PATCHES["apply"])
@@ -230,9 +238,9 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with a uid or a resourceVersion, only if the object still has it.
+        """Delete an object; with `uid` or `resource_version`, only if it still has that value.
 
-        Return the object while finalizers keep it, else mostly a Status.
+        Return the object if it still exists because of finalizers, else usually a Status.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         wanted = {"uid": uid, "resourceVersion": resource_version}
@@ -255,14 +263,14 @@ class Client(ABC):
         fields: str = "",
         propagation: Propagation | None = None,
     ) -> None:
-        """Delete all objects that a list would show."""
+        """Delete all objects that a list request with the same arguments would return."""
         query = _query(
             labelSelector=labels, fieldSelector=fields, propagationPolicy=propagation or ""
         )
         await self._ask(ClientRequest("DELETE", _collection(resource, namespace), query))
 
     async def release(self) -> Object:
-        """Return the version information of the server: `major`, `minor`, `gitVersion` and more."""
+        """Read the version of the server: `major`, `minor`, `gitVersion` and further fields."""
         return await self._ask(ClientRequest("GET", "/version"))
 
     async def discover(self) -> Discovery:
@@ -271,7 +279,7 @@ class Client(ABC):
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
 
     async def _discover(self, path: str) -> Discovery:
-        """Return the kinds of `/api` or `/apis`; an unchanged document is not sent again (ETag)."""
+        """Read the kinds of `/api` or `/apis`; an ETag avoids a transfer without changes."""
         tag, known = self._known.get(path, ("", Discovery()))
         ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
         answer = await self._send(ask)
@@ -308,7 +316,7 @@ class Client(ABC):
         return Discovery(tuple(kind for each in found for kind in each), in_order)
 
     async def document(self, path: str) -> Object:
-        """Return a JSON document that a server has beside its API, by its path."""
+        """Read a JSON document that a server has beside its API, such as /openapi/v3."""
         return await self._ask(ClientRequest("GET", path))
 
     async def _write(
@@ -335,7 +343,7 @@ def _writing(manager: str, dry_run: bool) -> dict[str, str]:
 
 
 def _problem(text: str) -> str:
-    """Return why a string cannot be a part of a path: it would change the path."""
+    """Return the reason why a string cannot be a name in a URL path; "" if it can."""
     if not text:
         return "may not be empty"
     if text in (".", ".."):
@@ -353,9 +361,10 @@ def _collection(resource: GroupVersionResource, namespace: str) -> str:
 def path_of(
     resource: GroupVersionResource, name: str, namespace: str, subresource: str = ""
 ) -> str:
-    """Return the path of an object; raise an ApiError 404 for an impossible name.
+    """Return the URL path of an object; raise an ApiError 404 for an impossible name.
 
-    Names come from users. A server would also answer that there is no object of that name.
+    Names may come from users. For an impossible name, a server would also respond that there is no
+    such object.
     """
     for text in (name, *([namespace] if namespace else ())):
         if problem := _problem(text):
@@ -371,7 +380,7 @@ def _namespace_of(content: Object) -> str:
 
 
 def _path_of(resource: GroupVersionResource, content: Object, subresource: str) -> str:
-    """Return the path to write an object to."""
+    """Return the URL path to which an object is written."""
     name = content.get("metadata", {}).get("name") or ""
     if problem := _problem(name):
         raise ApiError(400, "BadRequest", f"invalid metadata.name {quoted(name)}: {problem}")
@@ -381,7 +390,7 @@ def _path_of(resource: GroupVersionResource, content: Object, subresource: str) 
 async def find(
     client: Client, resource: GroupVersionResource, name: str, namespace: str = ""
 ) -> Object | None:
-    """Return an object, or None if there is none of that name."""
+    """Read an object; return None if there is no object of that name."""
     try:
         return await client.get(resource, name, namespace)
     except ApiError as error:

@@ -1,7 +1,7 @@
 """Names of the field managers under which polyver writes.
 
-A field manager owns the fields that it has set, so these names are stored in objects and must not
-change.
+A field manager owns the fields that it has set. The API server stores the names of field managers
+in objects, so these names must not change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["POLYVER", "manager_for"]
 POLYVER: Final = "polyver"
 """The field manager of writes that are made for no particular owner."""
 _LONGEST: Final = 128
-"""Characters that the name of a field manager may have."""
+"""The maximum number of characters in the name of a field manager."""
 
 
 def manager_for(family: str, kind: str, uid: str) -> str:

@@ -51,7 +51,7 @@ class GroupVersionResource:
         return cls(kind.group, kind.version, kind.plural, kind.namespaced)
 
     def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
-        """Return the path of an object, a subresource, or the collection."""
+        """Return the URL path of an object, of a subresource, or of the collection."""
         root = f"/apis/{self.group}" if self.group else "/api"
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         named = f"/{name}" if name else ""
@@ -86,8 +86,8 @@ class Discovery:
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Errors by group version, such as those of an aggregated server that is down. Their kinds
-    may exist; it is unknown.
+    """The group versions for which discovery failed, with the errors, such as when an aggregated
+    server is down. It is unknown which kinds these group versions have.
     """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:
@@ -99,7 +99,7 @@ class Discovery:
 
 
 def precondition(obj: ReadOnlyObject) -> Object:
-    """Return the metadata that limits a patch to this object in the state that was read."""
+    """Return metadata with which a server patches an object only in the state that was read."""
     return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 
@@ -125,12 +125,12 @@ class Executed(NamedTuple):
     stdout: bytes
     stderr: bytes
     output: bytes
-    """Both streams, in order of arrival."""
+    """Standard output and standard error together, in order of arrival."""
 
 
 @runtime_checkable
 class PodClient(Protocol):
-    """Operations of a client on clusters that run pods."""
+    """A client that can run commands in pods and read their logs."""
 
     async def execute(
         self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int

@@ -1,6 +1,6 @@
-"""The loop that runs every controller, and the controllers that every control plane has.
+"""The loop that runs controllers, and the controllers that every control plane has.
 
-The controllers of a capability are in its package, and are loaded with it.
+The controllers of a capability are in the Python package of the capability.
 """
 
 from polyver.controllers._loop import Loop, LoopMetrics, QueueClosed, WorkQueue

@@ -1,7 +1,8 @@
-"""The loop that runs every controller, and its work queue.
+"""The loop that runs a controller, and its work queue.
 
-The queue holds each key once, never gives it out twice at the same time, and schedules it again
-later if it failed. The loop takes keys from the queue and reconciles them.
+The loop takes keys from the queue and calls `reconcile` for each key. The queue contains each key
+only once. It returns no key that is being reconciled already, and adds a key again, after a delay,
+if its reconcile failed.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class WorkQueue(Generic[K]):
     """Keys that wait, that are scheduled for later, and that are being processed.
 
     Adding a key that already waits changes nothing. A key that is added while it is being processed
-    waits until that is done. So a key is never processed twice at the same time, and is processed
-    at least once after its last change.
+    waits until that processing has ended. So a key is never processed twice at the same time, and
+    is processed at least once after its last change.
     """
 
     def __init__(
@@ -69,8 +70,8 @@ class WorkQueue(Generic[K]):
     async def put(self, key: K) -> None:
         """Add a key, and wait while the queue is full.
 
-        This delays the producer instead of losing work. Never call it from inside the work
-        itself: that would wait for its own end.
+        A full queue delays the caller instead of losing keys. Do not call `put` from `reconcile`:
+        it might wait for a free place that only the end of this `reconcile` makes.
         """
         while self.depth >= self._limit and not self._waits(key) and not self._closed:
             self._room.clear()
@@ -78,7 +79,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key at once, even if the queue is full; a scheduled time is cancelled."""
+        """Add a key now, even if the queue is full; cancel the time for which it was scheduled."""
         if self._closed:
             return
         if key in self._later:
@@ -90,7 +91,7 @@ class WorkQueue(Generic[K]):
             self._work.set()
 
     def add_later(self, key: K, seconds: float) -> None:
-        """Add a key after some time, unless it waits already or is scheduled earlier."""
+        """Add a key after a delay, unless the key already waits or is scheduled earlier."""
         if self._closed or key in self._ready or key in self._again:
             return
         if seconds <= 0:
@@ -119,7 +120,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """Return the key that has waited longest; it is being processed until `done`."""
+        """Return the key that has waited longest; it counts as being processed until `done`."""
         while not self._ready:
             if self._closed:
                 raise QueueClosed
@@ -131,7 +132,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """End the processing of a key; a key that was added in between waits from now on."""
+        """Record that a key has been processed; if it was added meanwhile, it waits from now on."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -159,13 +160,15 @@ class LoopMetrics:
     worked: int = 0
     failed: int = 0
     seconds: float = 0.0
-    """The time of all work together; with several workers this exceeds the elapsed time."""
+    """The sum of the durations of all reconciles; with several workers it may exceed the elapsed
+    time.
+    """
     depth: int = 0
     active: int = 0
 
 
 class Loop(Generic[K]):
-    """Runs one controller: several keys at a time, failed ones again later."""
+    """Runs one controller: reconciles several keys at a time, and retries failed keys later."""
 
     def __init__(
         self,
@@ -185,9 +188,9 @@ class Loop(Generic[K]):
         self._metrics = LoopMetrics()
         self._unsynced: set[Hashable] = set()
         self.ready = asyncio.Event()
-        """Set when everything that the controller watches has been read for the first time."""
+        """Set when all objects that the controller watches have been read for the first time."""
         self.begin = asyncio.Event()
-        """Set when work may begin: the controller is ready, or has waited for that long enough."""
+        """Set when reconciling may begin: the controller is ready, or its start timeout is over."""
 
     @property
     def metrics(self) -> LoopMetrics:
@@ -196,12 +199,12 @@ class Loop(Generic[K]):
         return self._metrics
 
     def wait_for(self, source: Hashable) -> None:
-        """Add a source; the controller is not synced until the source has been read completely."""
+        """Add a source; the controller is not synced until the source is read completely."""
         self._unsynced.add(source)
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """Mark a source as completely read, or as removed."""
+        """Record that a source is completely read, or removed."""
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:
@@ -221,7 +224,7 @@ class Loop(Generic[K]):
             return
 
     async def stop(self, *, grace: float = 5.0) -> None:
-        """Let running work end within the grace period, then cancel it; drop waiting keys."""
+        """Drop waiting keys; let running reconciles end within the grace period, or cancel them."""
         self.queue.close()
         running = set(self._running)
         if running:
@@ -252,10 +255,10 @@ class Loop(Generic[K]):
 
     def _log(self, key: K, error: Exception) -> None:
         if isinstance(error, ApiError) and error.code == 409:
-            return  # not logged: another client was faster, and its write wakes us
+            return  # a conflict is not logged: the other client's write causes a new reconcile
         told = {"controller": self.controller.name, "key": key}
         if isinstance(error, PolyverError | ApiError | OSError):
             _LOG.warning("will be tried again", **told, error=repr(error))
         else:
-            # Unexpected: only the file and the line show its origin.
+            # For an unexpected exception, the log needs the file and line that raised it.
             _LOG.failure("will be tried again", error, **told, at=place_of(error))

@@ -1,6 +1,6 @@
 """All controllers of a process: their loops, and the informers that they share.
 
-There is one informer for each kind, which starts and stops with the kind.
+Controllers share one informer for each kind. The informer runs while the kind is served.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 
 
 class _Place(NamedTuple):
-    """The key of a shared informer: watches with the same objects and `keep` share one."""
+    """The key of a shared informer: watches of the same objects with the same `keep` share it."""
 
     resource: GroupVersionResource
     keep: Callable[[ResourceKind, Object], Any]
@@ -74,7 +74,7 @@ _Wanted = dict[_Place, tuple[ResourceKind, list[_Subscriber]]]
 
 
 class SharedInformers:
-    """Starts and stops informers as discovery changes, and passes on their changes."""
+    """Starts and stops informers when the served kinds change; passes changes to controllers."""
 
     def __init__(
         self, client: Client, loops: Sequence[Loop[Any]], *, clock: Clock, linger: float = 1.0
@@ -91,11 +91,11 @@ class SharedInformers:
         for loop in loops:
             loop.controller.watch_anew = self._anew.set
         self.problem: Exception | None = None
-        """The error of discovery at the moment, if any."""
+        """The error of the last discovery request; None if it succeeded."""
 
     @property
     def problems(self) -> dict[str, str]:
-        """The informers that fail at the moment, with the errors."""
+        """The current errors of informers and of discovery, by URL path."""
         sources = {
             source.place.resource.path(): source.informer.problem
             for source in self._running.values()
@@ -104,7 +104,7 @@ class SharedInformers:
         return {path: str(problem) for path, problem in found.items() if problem}
 
     async def run(self) -> None:
-        """Follow the kinds that are served until cancelled."""
+        """Watch the served kinds, and adapt the informers, until the task is cancelled."""
         failures, asked = 0, asyncio.create_task(self._follow_controllers())
         try:
             while True:
@@ -139,7 +139,8 @@ class SharedInformers:
     async def _adapt(self, discovery: Discovery) -> None:
         async with self._adapting:
             wanted = self._wanted(discovery)
-            # Informers that are not needed; an informer of a kind with an error is kept.
+            # Stop informers that are not needed. An informer is kept if discovery of its group
+            # version fails at the moment.
             gone = [
                 place
                 for place, source in self._running.items()
@@ -148,7 +149,8 @@ class SharedInformers:
             new = {place.unversioned for place in wanted if place not in self._running}
             for place in gone:
                 if place.unversioned not in new:
-                    # Stopped after a delay, so that the last events of its watch are processed.
+                    # The informer is stopped after a delay, so that the last events of its watch
+                    # are processed.
                     source = self._running.pop(place)
                     self._retiring[place] = source, asyncio.create_task(self._end(source))
             for place, (kind, subscribers) in wanted.items():
@@ -171,9 +173,9 @@ class SharedInformers:
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
     ) -> None:
-        """Start an informer with the known objects of one for another version of the kind.
+        """Start an informer; take over the known objects of an informer for another version.
 
-        So it reports objects that were deleted in between.
+        So the new informer also reports objects that were deleted while no informer was running.
         """
         before = await self._predecessor(place)
         informer = Informer[Any](
@@ -243,7 +245,7 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Stop all loops from waiting for this source."""
+    """Tell all loops of a source not to wait for the source any more."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
 
@@ -289,12 +291,12 @@ class ControllerManager:
 
     @property
     def controllers(self) -> list[Controller[Any]]:
-        """The controllers that it runs."""
+        """The controllers that this manager runs."""
         return [loop.controller for loop in self._loops.values()]
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """The resources that cannot be watched at the moment, with the reasons."""
+        """The resources that cannot be watched now, by URL path, with the errors."""
         return self._sources.problems
 
     async def __aenter__(self) -> Self:
@@ -311,20 +313,20 @@ class ControllerManager:
             await loop.ready.wait()
 
     async def stop(self) -> None:
-        """Stop watching, let running work end within the grace period, cancel the rest."""
+        """Stop watching; wait for running reconciles within the grace period, then cancel them."""
         tasks, self._tasks = self._tasks, []
         stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
         for task in tasks[:1]:
             task.cancel()
         await asyncio.gather(*stops)
         await asyncio.gather(*(loop.controller.close() for loop in self._loops.values()))
-        # Not the first one again: a second cancellation would interrupt its clean-up.
+        # The first task is not cancelled again, as that would interrupt its clean-up.
         for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, loop: Loop[Any]) -> None:
-        # A kind that cannot be listed delays the start, but only up to this timeout.
+        # If a kind cannot be listed, the loop starts nevertheless after this timeout.
         timer = self._clock.call_later(self._patience, loop.begin.set)
         try:
             await loop.run()

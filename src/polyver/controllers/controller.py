@@ -1,8 +1,8 @@
-"""The interface of a controller: the watches, the keys that a change affects, and `reconcile`.
+"""The interface of a controller: its watches, the keys that a change affects, and `reconcile`.
 
-Controllers are level-based: a key states where to look, never what happened, so a restarted
-controller reaches the same state. A pure function decides what to do; `reconcile` observes, calls
-it, and acts.
+Controllers are level-based: a key names an object to reconcile, and not what happened to it. So a
+restarted controller reaches the same state. `reconcile` reads the actual state, calls a pure
+function that decides what to do, and carries out the decision.
 """
 
 from __future__ import annotations
@@ -37,35 +37,37 @@ class Watch(Generic[T, K]):
     """A source of changes; controllers share the informer of equal watches."""
 
     kinds: Callable[[Discovery], Iterable[ResourceKind]]
-    """Returns the kinds to watch among those that are served. Called again when these change."""
+    """Selects the kinds to watch from the served kinds. Called again when the served kinds change.
+    """
     observe: Callable[[ResourceKind, Change[T]], Iterable[K]]
     """Records a change, and returns the keys that it affects."""
     keep: Callable[[ResourceKind, Object], T]
-    """Returns the part of an object that is kept."""
+    """Returns the data of an object that the informer keeps in memory."""
     metadata: bool = False
     labels: str = ""
     """A label selector."""
     needed: bool = True
-    """True if the controller has to read these objects before it can work."""
+    """True if the controller must read all these objects before its first reconcile."""
     complete: Callable[[ResourceKind], None] = lambda _kind: None
     """Called when all objects of a kind have been read."""
     forget: Callable[[ResourceKind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
-    """Called when a kind is no longer served, or discovery of it fails: its objects may exist or
-    not. Objects that are known to be gone were reported to `observe` before.
+    """Called when a kind is no longer watched, such as when it is no longer served: it is unknown
+    whether its objects still exist. Objects that are known to be deleted have been reported to
+    `observe` before.
     """
 
 
 def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Return a function that selects one kind in a stated version, whenever it is served."""
+    """Build a function that selects one kind in a stated version, if this version is served."""
     return lambda found: [kind for kind in found.kinds if GroupVersionResource.of(kind) == resource]
 
 
 def every(
     *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
 ) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Return a function that selects each kind with these verbs, except `but`.
+    """Build a function that selects each kind that supports these verbs, except those in `but`.
 
-    Kinds are in their preferred version; `but` has pairs of group and plural.
+    It selects the preferred version of a kind. `but` has pairs of group and plural.
     """
     left_out = frozenset(but)
     return lambda found: [
@@ -76,21 +78,24 @@ def every(
 
 
 def _unheard(key: Any) -> None:
-    """Do nothing: without a loop there is no queue."""
+    """Do nothing, as a controller that no loop runs has no queue."""
 
 
 class Controller(ABC, Generic[K]):
-    """One controller; the same loop runs all of them."""
+    """Base class of controllers."""
 
     name: str
     synced: bool = False
-    """True if everything that it watches has been read; the loop sets it."""
+    """True if all objects that the controller watches have been read; the loop sets this attribute.
+    """
     workers: int | None = None
-    """The number of keys that are reconciled at the same time, if not the default."""
+    """The number of keys that are reconciled at the same time; None for the default."""
     watch_anew: Callable[[], None] = staticmethod(lambda: None)
-    """Call this when `watches` select other kinds than before; the manager sets it."""
+    """Called by the controller when its `watches` select other kinds than before. The manager sets
+    this attribute.
+    """
     wake: Callable[[K], None] = staticmethod(_unheard)
-    """Adds a key to the queue, for events that no watch reports; the loop sets it."""
+    """Adds a key to the queue, for events that no watch reports. The loop sets this attribute."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -99,13 +104,13 @@ class Controller(ABC, Generic[K]):
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
-        """Further Prometheus collectors; the library is loaded when they are called."""
+        """Factories of further Prometheus collectors; calling one loads the Prometheus library."""
         return ()
 
     @property
     @abstractmethod
     def watches(self) -> Sequence[Watch[Any, K]]:
-        """The watches that wake it."""
+        """The watches whose changes give keys to reconcile."""
 
     @abstractmethod
     async def reconcile(self, key: K) -> Requeue | None:

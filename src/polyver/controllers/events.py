@@ -1,4 +1,8 @@
-"""Events about objects, each once: the same Event has the same name, also after a restart."""
+"""Write Events about objects, each only once.
+
+The name of an Event is derived from its content, so the same Event is not written again after a
+restart.
+"""
 
 from __future__ import annotations
 

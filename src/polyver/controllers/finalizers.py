@@ -1,7 +1,7 @@
 """Add and remove finalizers.
 
-Every write has the uid and the resourceVersion of the object that was read as its precondition: a
-finalizer that somebody else adds or removes at the same moment is not lost.
+Each write has a precondition: the uid and the resourceVersion of the object that was read. So the
+change of finalizers by another client at the same moment is not overwritten.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def add_finalizer(
     *,
     manager: str = "",
 ) -> Object:
-    """Add a finalizer, and return the object as it is afterwards."""
+    """Add a finalizer if it is missing; return the updated object."""
     if has_finalizer(obj, finalizer):
         return obj
     return await _write(client, resource, obj, with_finalizer(obj, finalizer), manager)
@@ -56,7 +56,7 @@ async def remove_finalizer(
     *,
     manager: str = "",
 ) -> Object:
-    """Remove a finalizer, and return the object as it was last."""
+    """Remove a finalizer if the object has it; return the last known state of the object."""
     if not has_finalizer(obj, finalizer):
         return obj
     return await _write(client, resource, obj, without_finalizer(obj, finalizer), manager)

@@ -1,6 +1,6 @@
-"""The identity, owners and finalizers of an object: all that garbage collection needs.
+"""The identity, owners and finalizers of an object, which garbage collection needs.
 
-A control plane has many objects, so this is small: a few hundred bytes for each.
+A control plane has many objects, so only a few hundred bytes are kept for each object.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Leader election: the lease by which several replicas agree on a leader.
 
-A pure function decides what to do about a lease. Times in it are for people and never compared, as
-the clocks of machines differ: only the time for which a replica has seen it unchanged counts.
+A pure function decides what a replica does about the lease. The times in a lease are only for
+people to read. Replicas do not compare these times, as the clocks of machines differ. A replica
+takes a lease that it has seen unchanged for longer than the lease's duration.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class _ObservedLease:
-    """A lease as of its last observed change, and the time of the change by our own clock."""
+    """The last observed state of a lease, and the time of that change by our own clock."""
 
     spec: dict[str, Any]
     at: float
@@ -52,7 +53,7 @@ Step = Literal["take", "renew", "wait"]
 
 
 def decide(seen: _ObservedLease | None, identity: str, now: float) -> Step:
-    """Return what one replica does about a lease.
+    """Decide what one replica does about a lease: take, renew or wait.
 
     >>> decide(None, "a", now=0)
     'take'
@@ -71,7 +72,7 @@ def decide(seen: _ObservedLease | None, identity: str, now: float) -> Step:
 def taken(
     before: dict[str, Any] | None, identity: str, moment: str, seconds: float
 ) -> dict[str, Any]:
-    """Return the spec of a lease after a replica took it or renewed it."""
+    """Build the spec of a lease that a replica takes or renews."""
     old = before or {}
     ours = old.get("holderIdentity") == identity
     changes = int(old.get("leaseTransitions") or 0)
@@ -113,7 +114,7 @@ class Lease:
 
     @property
     def pause(self) -> float:
-        """The seconds until the next check: at most until the holder's lease expires."""
+        """The seconds until the next check; not later than the expiry of the holder's lease."""
         left = self._seen.until - self.clock.time() if self._seen else self.terms.every
         return min(self.terms.every, max(left, 0.1))
 
@@ -132,7 +133,7 @@ class Lease:
         return True
 
     async def release(self) -> None:
-        """Release the lease at once, if this replica holds it."""
+        """Release the lease, if this replica holds it, so that another replica can take it."""
         found = await find(self._client, LEASES, self._name, self._namespace)
         if found is None or found["spec"].get("holderIdentity") != self.identity:
             return
@@ -158,7 +159,7 @@ class Lease:
 
 
 class Leadership:
-    """Runs work in the leader, for as long as it holds the lease."""
+    """Runs work while this replica holds the lease."""
 
     def __init__(
         self,
@@ -175,9 +176,9 @@ class Leadership:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Take part in the election while the body runs; then end the work, and release the lease.
+        """Take part in the election during a `with` block; then end the work and release the lease.
 
-        The task ends by itself only if the work cannot be started or ended, with that error.
+        The yielded task ends by itself only if starting or ending the work raises an error.
         """
         task = asyncio.create_task(self._run())
         try:
@@ -198,7 +199,7 @@ class Leadership:
                 self.leads = False
 
     async def _lead(self) -> None:
-        """Work until the lease is lost; on cancellation release it."""
+        """Run the work until the lease is lost; if cancelled, end the work and release it."""
         try:
             async with self._work():
                 await self._keep()
@@ -210,7 +211,7 @@ class Leadership:
             raise
 
     async def _keep(self) -> None:
-        """Renew the lease until another replica holds it, or there is no response for too long."""
+        """Renew the lease until another replica holds it, or renewing has failed for too long."""
         clock, terms = self._lease.clock, self._lease.terms
         renewed = clock.time()
         while clock.time() - renewed < terms.give_up:
@@ -231,7 +232,7 @@ class Leadership:
         return bool(found)
 
     async def _bounded(self, asked: Awaitable[bool], seconds: float) -> bool | None:
-        """Return the result of an attempt; None if it fails or takes too long, to try again."""
+        """Return the result of an attempt; None if the attempt fails or takes too long."""
         task = asyncio.ensure_future(asked)
 
         def give_up() -> None:

@@ -15,7 +15,10 @@ __all__ = ["collector_of"]
 
 
 def collector_of(engine: Callable[[], ControllerManager | None]) -> Callable[[], Collector]:
-    """Return a factory of the collector for a controller manager, if there is one."""
+    """Build a factory of the Prometheus collector for a controller manager.
+
+    `engine` returns the manager, or None while no manager runs.
+    """
     return partial(_collector, engine)
 
 

@@ -1,4 +1,4 @@
-"""The line of code that raised an exception."""
+"""Find the line of code that raised an exception."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["place_of"]
 def place_of(error: BaseException, code: CodeType | None = None) -> str:
     """Return the file, line and function in which an exception was raised.
 
-    With `code`, it is the innermost line in the file of that code, if there is one: its author
-    knows that line, and not those of the libraries that it called.
+    With `code`, return the innermost line in the file of that code, if there is one. The author of
+    the code knows that line, and may not know the lines of a library that the code called.
 
     >>> try:
     ...     1 / 0

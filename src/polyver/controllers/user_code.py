@@ -1,8 +1,8 @@
-"""Calls of functions that users write, off the event loop.
+"""Call functions that users write, in threads.
 
-The controllers share their event loop with the API server, so a function that blocks must not run
-on it. A function that is not async runs in a thread. Async functions of one controller share a
-thread with its own event loop, so that they can share clients.
+The controllers share an event loop with the API server, so a function that blocks must not run on
+this loop. A function that is not async runs in a thread. All calls of an async function run in one
+thread with an event loop of its own, so that they can share clients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""Number of threads; a function that never returns keeps one, so this many block all calls."""
+"""The number of threads. A call that never returns occupies a thread, so this number of such calls
+blocks all further calls.
+"""
 
 
 class CallTimeout(PolyverError):
@@ -31,7 +33,7 @@ class StillRunning(PolyverError):
 
 
 class UserCode:
-    """Calls one function for many objects, at most one call at a time for each of them."""
+    """Calls one function for many objects, with at most one call at a time for each object."""
 
     def __init__(self, function: Callable[[Any], Any], *, timeout: float) -> None:
         self._function = function
@@ -41,7 +43,7 @@ class UserCode:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, key: Hashable, given: Any) -> Any:
-        """Return the result of the function for this object."""
+        """Call the function for an object, and return its result."""
         if key in self._running:
             fact = f"an earlier call has not returned after its deadline of {self._timeout:g} s"
             raise StillRunning(fact, hint="it is called again after that call has ended")
@@ -53,7 +55,7 @@ class UserCode:
                 return await self._in_thread(key, given)
         except TimeoutError:
             if not deadline.expired():
-                raise  # the function itself raised it
+                raise  # the function itself raised TimeoutError
             raise CallTimeout(f"the call did not finish within {self._timeout:g} s") from None
 
     def close(self) -> None:
@@ -86,7 +88,7 @@ class UserCode:
         return await asyncio.wrap_future(called)
 
     async def _guarded(self, given: Any) -> Any:
-        """Call an async function; SystemExit must not end the event loop."""
+        """Call an async function; turn SystemExit into an error, so that the event loop goes on."""
         try:
             return await self._function(given)
         except (SystemExit, KeyboardInterrupt) as error:

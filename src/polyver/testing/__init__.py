@@ -1,6 +1,7 @@
 """The public test kit, with which users of polyver test their own platforms.
 
-pytest loads its plugin from here in every run, so everything else is imported on demand.
+In every test run, pytest imports this Python package to load the plugin. So all other modules are
+imported only on demand.
 """
 
 from typing import TYPE_CHECKING

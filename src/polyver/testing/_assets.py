@@ -1,4 +1,4 @@
-"""The location of Kubernetes programs: in KUBEBUILDER_ASSETS, or built by `make kube`."""
+"""Find the Kubernetes programs: in KUBEBUILDER_ASSETS, or as built by `make kube`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ COMPLETE = ".complete"
 
 
 class NoAssets(PolyverError):
-    """The Kubernetes programs are not on this machine."""
+    """The Kubernetes programs were not found on this machine."""
 
 
 def find_assets() -> Path:
-    """Return the folder with the Kubernetes programs, by default the newest that was built."""
+    """Find the folder with the Kubernetes programs; by default, the newest that was built."""
     return given_assets() or _newest_built()
 
 
@@ -49,7 +49,7 @@ def cache_folder() -> Path:
 
 
 def platform_name() -> str:
-    """Return Go's name of this platform, such as linux-amd64."""
+    """Return the name that Go uses for this platform, such as linux-amd64."""
     machine = platform.machine().lower()
     names = {"x86_64": "amd64", "aarch64": "arm64"}
     return f"{platform.system().lower()}-{names.get(machine, machine)}"

@@ -1,7 +1,8 @@
-"""A Kubernetes cluster on loopback, for tests against kube-apiserver.
+"""A Kubernetes cluster on the loopback address, for tests against kube-apiserver.
 
-It runs etcd, kube-apiserver, and the controllers for namespaces and owner references; nothing runs
-pods. Every process ends with the test process, even when that is killed with -9.
+The cluster has etcd, kube-apiserver, and the controllers for namespaces and owner references. It
+has no kubelet, so pods do not run. Every process of the cluster ends when the test process ends,
+even if the test process is killed by SIGKILL.
 
     with LocalCluster() as cluster:
         subprocess.run([cluster.kubectl, "--kubeconfig", cluster.kubeconfig, "get", "namespaces"])
@@ -62,10 +63,10 @@ class ClusterError(PolyverError):
 
 
 class LocalCluster:
-    """A cluster that starts on entry, is ready in the body, and ends on exit.
+    """A cluster as a context manager: it is ready in the `with` block and ends after the block.
 
-    All files are in `folder`; a folder that you give is kept afterwards, with the logs. `flags` are
-    additional flags for kube-apiserver.
+    All files are in `folder`. If you pass a folder, it is kept afterwards, with the logs. `flags`
+    are additional flags for kube-apiserver.
     """
 
     url: str
@@ -122,7 +123,7 @@ class LocalCluster:
         servers.wait_for("kube-controller-manager", self._answers(DEFAULT_ACCOUNT), deadline)
 
     def restart_controllers(self) -> None:
-        """Restart the controllers, so that they see new kinds at once, not within 30 s."""
+        """Restart the controllers, so that they find new kinds at once instead of within 30 s."""
         self._servers.start("kube-controller-manager", *self._controller_flags())
 
     def _write_files(self) -> None:
@@ -188,8 +189,8 @@ class LocalCluster:
         host = self.url.removeprefix("https://")
 
         def answers() -> bool:
-            # kube-apiserver listens long before it serves: without a limit the probe would hang
-            # there and not see that etcd has ended meanwhile.
+            # kube-apiserver accepts connections long before it responds. Without a timeout, the
+            # probe would hang, and would not find out that etcd has ended meanwhile.
             connection = http.client.HTTPSConnection(host, context=context, timeout=2)
             try:
                 connection.request("GET", path)
@@ -203,7 +204,7 @@ class LocalCluster:
 
 
 class _Servers:
-    """The servers of one supervisor, each with its log in the folder."""
+    """The servers that one supervisor process runs, each with a log file in the folder."""
 
     LOOK_EVERY = 0.02
     LOG_LINES = 15
@@ -275,7 +276,7 @@ def _servers(assets: Path, own_folder: Path | None) -> Iterator[_Servers]:
 
 @contextmanager
 def _reserved_port() -> Iterator[int]:
-    """Yield a free port, held with SO_REUSEPORT: the server can bind it, no one else gets it."""
+    """Yield a free port, reserved with SO_REUSEPORT, so that only the server can bind it."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind((LOOPBACK, 0))

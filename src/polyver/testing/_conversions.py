@@ -1,6 +1,6 @@
-"""Tests of conversions: table rows, properties on generated objects, a walk through all versions.
+"""Test conversions: rows of a table, properties on generated objects, a walk through versions.
 
-Each takes a kind or a converter; a walk also takes an API server.
+Each function takes a kind or a converter. A walk can also use an API server.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["ConversionCase", "check_conversions", "check_law", "conversion_cases
 
 @dataclass(frozen=True, slots=True)
 class ConversionCase:
-    """One row of a table: an object, the version to convert it to, and the expected result.
+    """A row of a table test: an object, the version to convert it to, and the expected result.
 
-    Without an output and an error, any successful conversion passes. Preserved fields are compared
-    only if the output has them.
+    If neither `output` nor `error` is given, every successful conversion passes. Preserved fields
+    are compared only if `output` has preserved fields.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ConversionCase:
     """A part of the message of the expected error."""
 
     def check(self, kind: Kind | Converter) -> None:
-        """Fail with the differences, if there are any."""
+        """Convert the object; fail with the differences if the result is not as expected."""
         problem = self._problem(_converter(kind))
         if problem:
             raise AssertionError(f"{self.name}: {problem}")
@@ -89,7 +89,7 @@ def check_conversions(kind: Kind | Converter, cases: Iterable[ConversionCase]) -
 
 
 def conversion_cases(cases: Sequence[ConversionCase]) -> pytest.MarkDecorator:
-    """Parametrize a test with the rows of a table; the test takes each row as `case`."""
+    """Parametrize a pytest test with the rows of a table; the test gets each row as `case`."""
     import pytest
 
     return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
@@ -98,7 +98,8 @@ def conversion_cases(cases: Sequence[ConversionCase]) -> pytest.MarkDecorator:
 def check_law(kind: Kind | Converter, *, examples: int = 200, seed: int = 0) -> None:
     """Check conversions on generated objects, as `polyver check` does; needs hypothesis.
 
-    Fails with every breaking finding, and the smallest object that shows it.
+    If a finding is breaking, the check fails. The message has each breaking finding, with the
+    smallest object that shows it.
     """
     found = check(kind, examples=examples, seed=seed).findings
     breaking = [each for each in found if each.severity is FindingSeverity.BREAKING]
@@ -124,11 +125,11 @@ def walk_versions(
     min_version: str | None = None,
     max_version: str | None = None,
 ) -> Object:
-    """Convert an object up through the versions, in ascending kube order, and down again.
+    """Convert an object up through the versions, by ascending priority, and down again.
 
-    The test is called with the seed, and with its conversion at each version; both bounds are
-    included. On a server the object is created, and read and written in each version. Returns the
-    last state.
+    `test` is called with the object `seed`, and then with the converted object in each version.
+    `min_version` and `max_version` are included. On a server, the object is created, and then read
+    and written in each version. The function returns the last state of the object.
     """
     walk: _InProcess | _OnServer
     if isinstance(where, Kind | Converter):
@@ -148,7 +149,7 @@ def walk_versions(
 
 
 def _between(versions: Sequence[str], least: str | None, most: str | None) -> list[str]:
-    """Return the versions within bounds, the one with the lowest priority first."""
+    """Return the versions within the bounds, the version with the lowest priority first."""
     low = KubeVersion.parse(least) if least is not None else None
     high = KubeVersion.parse(most) if most is not None else None
     order = sorted(versions, key=KubeVersion.parse)

@@ -31,7 +31,7 @@ __all__ = ["EmbeddedServer"]
 
 
 def _current(capability: str) -> str:
-    """Return the name of a capability; an earlier name is deprecated, an unknown one refused."""
+    """Return the current name of a capability; warn about an old name, refuse an unknown one."""
     try:
         found = current_name(capability)
     except UnknownCapability as error:
@@ -43,22 +43,22 @@ def _current(capability: str) -> str:
 
 
 class EmbeddedServer:
-    """A server that starts on entry, is ready in the body, and ends on exit.
+    """A server as a context manager: it is ready in the `with` block and ends after the block.
 
-    It runs in a thread with its own event loop, on a free port of 127.0.0.1. Without `capabilities`
-    it is only a Kubernetes API server. The attributes are those of `LocalCluster`, so that a test
-    can use either.
+    The server runs in a thread with its own event loop, on a free port of 127.0.0.1. Without
+    `capabilities`, it is only a Kubernetes API server. It has the same attributes as
+    `LocalCluster`, so that a test can use either.
 
     - `data`: a folder to keep the objects in; by default they are in memory.
-    - `release`: the Kubernetes release that it reports to clients, such as 1.33.2.
+    - `release`: the Kubernetes release that the server reports to clients, such as 1.33.2.
     - `kinds`: kinds declared in Python, served with their conversions, hooks and controllers.
-    - `functions`: functions for blueprints, with the capability `functions`; they run in threads of
-      this process instead of worker processes.
-    - `semver_gate`: the policy for versions of definitions that break their users, with the
-      capability `definitions`.
+    - `functions`: blueprint functions, with the capability `functions`. They run in threads of this
+    process instead of in worker processes.
+    - `semver_gate`: the policy for a new version of a component or trait definition that breaks its
+    users, with the capability `definitions`.
     - `packages`: a file that lists the composition functions that may run, with the capability
-      `compositions`; `runtime` may serve them instead of processes.
-    - `page`: whether there is a page; the attribute `page` is its address, with a token.
+    `compositions`. With `runtime`, they are served by this runtime instead of by processes.
+    - `page`: whether to serve the page. The attribute `page` is the URL of the page, with a token.
     """
 
     url: str
@@ -126,9 +126,9 @@ class EmbeddedServer:
             raise self._failed
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request as administrator; return the decoded response, or raise an ApiError.
+        """Send a request as an administrator; return the decoded response, or raise an ApiError.
 
-        For test setup; tests of clients use their clients.
+        Use this method to set up a test. To test a client, use that client.
         """
         return ask(self, method, path, body)
 

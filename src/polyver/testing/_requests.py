@@ -1,4 +1,4 @@
-"""Requests of tests to any API server, as its administrator."""
+"""Send requests of tests to any API server, as an administrator."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ApiEndpoint(Protocol):
 def ask(server: ApiEndpoint, method: str, path: str, body: object = None) -> Any:
     """Send a request; return the decoded response, or raise an ApiError.
 
-    kube-apiserver refuses requests for a kind a moment after it was defined (429); nothing has
-    happened then, and the request is sent again.
+    For a moment after a CRD was created, kube-apiserver refuses requests for its kind with 429. A
+    refused request was not processed, so it is sent again.
     """
     end = time.monotonic() + _PATIENCE
     while True:
@@ -62,7 +62,7 @@ def _answer(server: ApiEndpoint, method: str, path: str, body: object) -> tuple[
 
 
 def _refusal(code: int, told: bytes) -> ApiError:
-    """Return the server's error; for an unknown path the server responds in plain text."""
+    """Build the ApiError for a response; for an unknown path, the server responds in plain text."""
     try:
         return ApiError.from_status(json.loads(told))
     except ValueError:

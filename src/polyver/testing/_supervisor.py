@@ -1,13 +1,14 @@
-"""Runs servers for as long as the process that started it lives.
+"""Run servers as long as the process that started this supervisor lives.
 
-It is a separate process, because nothing inside a process survives its kill -9, and because Linux
-sends the parent-death signal when the parent's *thread* ends, which a test's worker thread does.
+The supervisor is a separate process for two reasons. When a process gets SIGKILL, no code in this
+process can end the servers. And Linux sends the parent-death signal when the *thread* that started
+a process ends, which may be a worker thread of a test.
 
     python _supervisor.py OWNER_PID [FOLDER_TO_REMOVE_AT_THE_END]
 
-Each line on stdin is a server to start: {"name": ..., "argv": [...], "log": ...}, which replaces
-one with that name; the end of stdin ends them all. A server that ends by itself is reported as a
-line on stdout: its name and its code.
+Each line on stdin describes a server to start: {"name": ..., "argv": [...], "log": ...}. A running
+server with the same name is ended first. At the end of stdin, all servers are ended. When a server
+ends by itself, a line with its name and exit code is written to stdout.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ def main(owner: int, *folders: str) -> None:
 
 
 def _lines_while_alive(owner: int) -> Iterator[bytes]:
-    """Yield lines of stdin, and empty ones at intervals, until stdin or the owner ends.
+    """Yield the lines of stdin, and empty lines at intervals, until stdin or the owner ends.
 
-    Both are watched: a fork of the owner may hold stdin open, and only Linux re-parents at once.
+    Both stdin and the owner process are watched. A fork of the owner may keep stdin open. And only
+    on Linux does this process get another parent as soon as the owner ends.
     """
     buffer = b""
     while os.getppid() == owner:
@@ -73,14 +75,15 @@ def _start(argv: list[str], log: str) -> subprocess.Popen[bytes]:
         try:
             return _popen(argv, output)
         except OSError as error:
-            # A program that cannot be executed ends like any other: with its reason in its log.
+            # If a program cannot be executed, start a process that writes the reason to the log and
+            # ends.
             return _popen(
                 [sys.executable, "-ISc", "import sys; sys.exit(sys.argv[1])", str(error)], output
             )
 
 
 def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
-    # preexec_fn is unsafe beside threads, and there are none here.
+    # preexec_fn is unsafe in a process with several threads; this process has only one.
     dying = _die_with(os.getpid())
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=dying
@@ -88,7 +91,7 @@ def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _die_with(supervisor: int) -> Callable[[], None] | None:
-    """Return a function that lets a server end with its supervisor, even by kill -9; Linux only."""
+    """Build a function that makes a server end with its supervisor, even by SIGKILL; Linux only."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl

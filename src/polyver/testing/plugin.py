@@ -1,9 +1,9 @@
 """pytest fixtures: a Kubernetes-compatible API server, without a cluster.
 
-`kube_server` starts once per test run and is shared: starting takes a fraction of a second, but
-there may be thousands of tests. `kube` gives each test its own namespace on it, so that tests do
-not see each other's objects; kinds and other objects outside namespaces are shared. A test that
-needs its own server starts an `EmbeddedServer`.
+`kube_server` is started once per test run, and all tests share it: a start takes only a fraction of
+a second, but there may be thousands of tests. `kube` gives each test its own namespace on the
+shared server, so that tests do not see each other's objects. Kinds and other cluster-scoped objects
+are shared. A test that needs a server of its own can start an `EmbeddedServer`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The page: lineages, their dependents, and which release each gets and why, in a browser.
+"""The page: shows in a browser which release each dependent of a lineage gets, and why.
 
-It uses the API only through the client, reads, and never writes.
+A lineage is a named thing with releases (versions); a dependent is an object that uses one of them.
+The page reads the Kubernetes API through the client, and never writes.
 """
 
 from polyver.web._page import Page

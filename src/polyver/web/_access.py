@@ -1,7 +1,7 @@
-"""Access to the page on this machine: by its token, or by a cookie that replaces the token.
+"""Access to the page on this machine, by a token, or by a cookie that replaces the token.
 
-The page is read-only and on the loopback address. It must be protected from other users of the
-machine, and from web sites that make a browser send requests to it.
+The page is read-only, and is served on the loopback address. It must be protected from other users
+of the machine, and from web sites that make a browser send requests to the page.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LOCAL = frozenset(("127.0.0.1", "localhost", "[::1]"))
 
 
 def host_is_local(host: str) -> bool:
-    """Report whether a Host header names this machine by a name that no one else can register.
+    """Report whether a Host header names this machine, by a name that cannot be registered.
 
-    A web site whose name resolves to 127.0.0.1 sends its own name. Any port is accepted, so that
-    port forwarding works.
+    If a web site's own name resolves to 127.0.0.1, the browser sends this name in the Host header.
+    Any port is accepted, so that port forwarding works.
 
     >>> host_is_local("127.0.0.1:6451"), host_is_local("evil.example:6451")
     (True, False)
@@ -36,7 +36,7 @@ def host_is_local(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoginRedirect:
-    """The response to an address with a token: a cookie, and the address without the token."""
+    """The response to a URL with a token: sets a cookie, and redirects to the URL without it."""
 
     cookie: str
     address: str
@@ -50,16 +50,18 @@ class PageAuthenticator:
         self._name = f"polyver-{hashlib.sha256(b'name' + self._key).hexdigest()[:8]}"
 
     def entered(self, path: str, query: str, now: float) -> LoginRedirect | None:
-        """Return the redirect for an address with a valid token; None without one."""
+        """Return the redirect for a URL with a valid token; None without a valid token."""
         pairs = parse_qsl(query, keep_blank_values=True)
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None
         until = int(now) + LASTS
         value = f"{until}.{self._signed(until)}"
-        # Not Secure: that requires TLS, and this never leaves the machine.
+        # The cookie is not marked Secure: that requires TLS, and these requests never leave the
+        # machine.
         cookie = f"{self._name}={value}; Path=/; Max-Age={LASTS}; HttpOnly; SameSite=Strict"
         rest = urlencode([(name, value) for name, value in pairs if name != "token"])
-        # One slash: with two the browser would go to another host.
+        # The location begins with one slash: with two slashes, the browser would go to another
+        # host.
         address = "/" + path.lstrip("/\\")
         return LoginRedirect(cookie, f"{address}?{rest}" if rest else address)
 
@@ -75,8 +77,8 @@ class PageAuthenticator:
         return hmac.compare_digest(wanted, signature.encode("utf-8", "replace"))
 
     def _cookie(self, text: str) -> str:
-        # Parsed here: browsers also send the cookies of other ports of this machine, and a
-        # malformed one must not hide ours.
+        # Cookies are parsed here, as browsers also send the cookies of other ports of this machine.
+        # A malformed cookie among these must not hide ours.
         pairs = (each.strip().partition("=") for each in text.split(";"))
         return next((value for name, _, value in pairs if name == self._name), "")
 

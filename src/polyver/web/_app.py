@@ -57,7 +57,7 @@ _STATIC = {
 
 
 def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, PageInformers]:
-    """Return a page model and its informers, with the sources started."""
+    """Build the page model and its informers, and start the sources."""
     book, following = PageModel(), PageInformers(client)
     for source in sources:
         book.sections[source.capability] = source.description
@@ -66,7 +66,7 @@ def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, Pa
 
 
 def application(book: PageModel, following: PageInformers, ending: asyncio.Event) -> Starlette:
-    """Return the application for authenticated users."""
+    """Build the ASGI application for authenticated users."""
     site = _Site(book, following, ending)
     routes = [
         Route("/", site.overview),
@@ -198,7 +198,7 @@ class _Site:
         return response
 
     async def _told(self) -> AsyncIterator[bytes]:
-        """Yield each revision of the model, at most once per `_CALM` seconds, with heartbeats."""
+        """Yield each new revision of the model, at most one per `_CALM` seconds, and heartbeats."""
         self._streams += 1
         seen = -1
         try:
@@ -213,7 +213,7 @@ class _Site:
             self._streams -= 1
 
     async def _until(self, happens: Any, patience: float) -> bool:
-        """Report whether an awaitable completes, or the server shuts down, before the timeout."""
+        """Report whether an awaitable completes or the server shuts down before the timeout."""
         tasks = [asyncio.ensure_future(each) for each in (happens, self._ending.wait())]
         try:
             done, _ = await asyncio.wait(

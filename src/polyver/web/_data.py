@@ -1,6 +1,6 @@
-"""The content of the page as plain data: pages render it, and `/api` returns it as it is.
+"""The content of the page as plain data: HTML pages show the data, and `/api` returns it.
 
-Every result comes from `resolve`, the same as in `polyver why` and `polyver impact`.
+Which release a reference gets is decided by `resolve`, as in `polyver why` and `polyver impact`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MOST_ATTENTION = 100
 
 
 def overview_data(book: PageModel, *, text: str = "", capability: str = "", page: int = 1) -> Data:
-    """Return one page of lineages, optionally those that match a search, and all concerns."""
+    """Return one page of lineages, optionally filtered by a search text, and all concerns."""
     known = [each for each in book.lineages() if _fits(each, text, capability)]
     order = {name: number for number, name in enumerate(book.sections)}
     known.sort(key=lambda each: order.get(_shown(each).where.capability, len(order)))
@@ -107,7 +107,7 @@ def _shown(known: LineageRecord) -> PageLineage:
 def lineage_data(
     book: PageModel, where: LineageKey, *, release: str = "", text: str = "", page: int = 1
 ) -> Data | None:
-    """Return one lineage, its releases, the highest first, and one page of its dependents."""
+    """Return one lineage: its releases, the highest first, and one page of its dependents."""
     known = book.get(where)
     if known is None:
         return None
@@ -156,7 +156,7 @@ def _where(where: LineageKey) -> Data:
 
 
 def _users(known: LineageRecord) -> dict[str, int]:
-    """Return the number of references that get each release, by name; "" for no release."""
+    """Count the references that get each release; "" counts references without a release."""
     found: dict[str, int] = {}
     for answer in known.answers:
         name = answer.found.release.name if isinstance(answer.found, Resolution) else ""
@@ -219,7 +219,7 @@ def _row(known: LineageRecord, asked: LineageRequest) -> Data:
     told["requested"] = asked.requested
     told |= _answer(found)
     told |= {"since": asked.since} if asked.since else {}
-    # It uses the recorded release until it has moved.
+    # The dependent uses the recorded release until it moves to the resolved one.
     told |= {"uses": pin.release} if pin is not None and pin.release != told["release"] else {}
     return told
 
@@ -232,7 +232,7 @@ def _answer(found: Resolution | NoMatch) -> Data:
 
 
 def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
-    """Return the reasons why a reference gets its release, and no other."""
+    """Return the reasons why a reference gets its release and not another one."""
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
     if known is None or asked is None:
@@ -302,7 +302,7 @@ def _concern_of(each: UnresolvedRequest) -> Data:
 
 
 def dependents_data(book: PageModel, *, text: str = "", page: int = 1) -> Data:
-    """Return one page of all dependents, optionally those that match a search."""
+    """Return one page of dependents, optionally filtered by a search text."""
     lowered = text.lower()
     names = sorted(each for each in book.dependents if lowered in each.lower())
     found = _paged(names, page)
@@ -380,7 +380,7 @@ def run_data(run: PageRun) -> Data:
 
 
 def _paged(items: Iterable[T], page: int, *, size: int = PAGE) -> dict[str, Any]:
-    """Return one page; a number that is too high gives the last one."""
+    """Return one page of items; if the page number is too high, return the last page."""
     found = items if isinstance(items, list) else list(items)
     last = max(1, -(-len(found) // size))
     page = min(max(page, 1), last)

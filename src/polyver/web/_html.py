@@ -1,4 +1,4 @@
-"""Build HTML from values: every string that was not made here is escaped."""
+"""Build HTML from values; every string that this module did not build is escaped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VOID = frozenset(("br", "hr", "input", "link", "meta"))
 
 
 def tag(name: str, /, *children: Child, **attributes: str | int | bool | None) -> Html:
-    """Return an element; attributes that are None or False are left out.
+    """Build an HTML element; attributes that are None or False are left out.
 
     >>> print(tag("a", "<b>", href='/?q="', class_="name", aria_label=None))
     <a href="/?q=&quot;" class="name">&lt;b&gt;</a>

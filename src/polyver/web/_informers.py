@@ -1,4 +1,4 @@
-"""Informers for the sources of the page, and the errors that keep them from being up to date."""
+"""Informers for the sources of the page, and the errors because of which data may be outdated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WatchedCollection(Generic[T]):
 
 
 class PageSource(ABC):
-    """The part of a capability: it watches objects, and writes lineages and dependents."""
+    """The part of a capability: watches objects; writes lineages and dependents to the model."""
 
     capability: ClassVar[str]
     description: ClassVar[str]
@@ -41,11 +41,11 @@ class PageSource(ABC):
 
     @abstractmethod
     def open(self, book: PageModel, following: PageInformers) -> None:
-        """Write the data that is known already, and watch the rest."""
+        """Write the data that is known already to the model, and start to watch objects."""
 
 
 class PageInformers:
-    """Informers that run while the page is in use."""
+    """The informers of the page, which run while the page is in use."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -88,7 +88,7 @@ class PageInformers:
         self._informers[key] = (informer, task)
 
     def _readable(self, resource: GroupVersionResource, change: Change[Any]) -> tuple[Any, Any]:
-        """Return the old and the new state, each None if it could not be read."""
+        """Return the old and new state of an object; None for a state that could not be read."""
         place = (resource, change.key)
         if change.after is _ODD:
             self._odd.add(place)
@@ -108,7 +108,7 @@ class PageInformers:
 
     @property
     def problems(self) -> dict[str, str]:
-        """The collections that may be shown out of date, with the reasons."""
+        """The collections whose data may be outdated, with the reasons."""
         found = {
             resource: f"{'/'.join(filter(None, key))} is malformed"
             for resource, key in sorted(self._odd, key=str)
@@ -125,7 +125,7 @@ class PageInformers:
         return all(informer.synced.is_set() for informer, _ in self._informers.values())
 
     async def synced(self, patience: float) -> None:
-        """Wait until everything is read, including collections found meanwhile, up to a timeout."""
+        """Wait until all collections are read, also those added meanwhile, or until a timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not self.is_synced:

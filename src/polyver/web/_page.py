@@ -1,7 +1,7 @@
 """The page as an ASGI application that checks access before anything else is loaded.
 
-The code of the page is loaded with the first authorized request, so that it costs nothing for
-those who never open it.
+The code of the page is loaded with the first authorized request, so that it uses no memory as long
+as nobody opens the page.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Page:
         self._opening = asyncio.Lock()
 
     def end_streams(self) -> None:
-        """End all live updates, and refuse new ones."""
+        """End all streams of live updates, and refuse new ones."""
         self._ending.set()
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ class Page:
         """Load the code of the page, and read its data."""
         async with self._opening:
             if self._app is None:
-                # In a worker thread: loading takes long, and must not block other requests.
+                # Load in a worker thread: loading takes long, and must not block other requests.
                 shown = await asyncio.to_thread(importlib.import_module, "polyver.web._app")
                 sources = await asyncio.to_thread(self._sources)
                 book, self._following = shown.opened(self._client, sources)
@@ -142,7 +142,7 @@ _HOW = (
 
 
 def _told(status: int, title: str, text: str, *, link: bool = False) -> HttpResponse:
-    """Return a self-contained page; nothing in it comes from the request."""
+    """Build a self-contained page, which contains nothing from the request."""
     again = '<p><a href="/">I have opened it: continue</a></p>' if link else ""
     body = (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'

@@ -1,7 +1,8 @@
 """The model of the page: lineages, their dependents, and runs, of all capabilities.
 
-Sources write it, pages read it. Dependents are in the core's index, so that the cost of a
-lineage's page grows with the number of different requests, not with the number of dependents.
+Sources of capabilities write the model, and HTML pages read it. Dependents are kept in an index of
+the module `core`. So the cost of showing a lineage grows with the number of different requests, not
+with the number of dependents.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LineageKey(NamedTuple):
 
     capability: str
     path: str
-    """Its unique name within the capability."""
+    """The unique name of the lineage within its capability."""
 
 
 class DependentKey(NamedTuple):
@@ -66,7 +67,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDetails:
-    """Details of a release that only its capability has."""
+    """Details of a release that only its capability knows."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
@@ -86,9 +87,9 @@ class PageLineage:
     policy: Policy
     """The policy for a dependent without a selector and without a pin."""
     noun: str
-    """Its kind: `function`, `ComponentDefinition`."""
+    """The kind of the lineage: `function`, `ComponentDefinition`."""
     scope: str = ""
-    """Its namespace, or the group of a kind."""
+    """The namespace of the lineage; for a kind, its API group."""
     text: str = ""
     problem: str = ""
     """The reason why the lineage is not in the state that its authors want."""
@@ -96,7 +97,7 @@ class PageLineage:
     details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
     """Details of the releases, by their names."""
     is_counted: bool = True
-    """True if the dependents are known."""
+    """True if the dependents of the lineage are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class LineageRequest:
     selector: Selector
     policy: Policy
     since: str = ""
-    """The time since which it has its pin."""
+    """The time since which the reference has its pin."""
 
     @property
     def place(self) -> DependentKey:
@@ -119,7 +120,7 @@ class LineageRequest:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedRequest:
-    """A reference that cannot be read or matches no lineage, with the reason."""
+    """A reference that cannot be read, or that matches no lineage, with the reason."""
 
     dependent: Dependent
     requested: str
@@ -202,7 +203,7 @@ class LineageRecord:
                 self._note(asked)
 
     def found(self, asked: LineageRequest) -> Resolution | NoMatch:
-        """Return the release of one reference, or the error."""
+        """Return the release that a reference gets, or the error."""
         assert self.shown is not None
         try:
             return resolve(self.shown.lineage, asked.selector, asked.policy, asked.dependent)
@@ -250,7 +251,7 @@ class PageModel:
         return sorted(found, key=lambda each: each.place)
 
     async def changed(self, since: int) -> int:
-        """Wait for another revision, and return it."""
+        """Wait until the revision differs from `since`, and return the new revision."""
         while self.revision == since:
             await self._changed.wait()
         return self.revision

@@ -1,4 +1,4 @@
-"""Conversion and admission webhooks over HTTPS: reviews, certificates, metrics."""
+"""The webhook server for conversion and admission: reviews, certificates, metrics."""
 
 from polyver.webhook.admission import admit
 from polyver.webhook.app import ReviewHandlers, WebhookApp

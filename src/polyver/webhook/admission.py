@@ -1,7 +1,8 @@
-"""AdmissionReviews: a write that an API server sends for review, and the answer of the chain.
+"""Answer AdmissionReviews: an API server sends a write for review before it stores the object.
 
-The embedded server calls the same chain in process, so the decisions and messages are the same;
-here a change becomes a JSON patch, and a refusal a Status.
+The admission chain decides about the write. The embedded server calls the same chain in its own
+process, so the decisions and messages are the same. In the answer to an AdmissionReview, a change
+of the object is a JSON patch, and a refusal is a Status.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """The fields of an object that the chain relies on."""
+    """The fields of an object that the admission chain reads without a check."""
 
     api_version: str
     kind: str
@@ -89,7 +90,7 @@ _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 async def admit(
     body: bytes | bytearray, chain: AdmissionChain, act: Act, *, timeout: float = 10.0
 ) -> Reviewed:
-    """Answer the body of a request, within `timeout` seconds."""
+    """Answer an AdmissionReview, given as the body of a request, within `timeout` seconds."""
     try:
         version, request = _form.read(body)
         return await _admitted(version, request, chain, act, timeout)
@@ -160,8 +161,9 @@ def _review(request: _Request, kind: ResourceKind, timeout: float) -> AdmissionR
 def _is_apply(request: _Request) -> bool:
     """Report whether a write is a server-side apply.
 
-    Reviews do not state this. But API servers update managedFields first, so an apply shows in the
-    entry of its field manager.
+    An AdmissionReview does not state this. But an API server updates managedFields before the
+    review. So after an apply, the entry of its field manager differs from the entry in the old
+    object.
     """
     options = request.options
     if options is None or options.kind != "PatchOptions":
@@ -173,7 +175,7 @@ def _is_apply(request: _Request) -> bool:
 
 
 def _applied(obj: Object | None, manager: str) -> Object | None:
-    """Return the managed-fields entry of the applies of a manager, with its time."""
+    """Return the managedFields entry for server-side applies of a manager, with its time."""
     entries = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
     found = [e for e in entries if (e.get("manager"), e.get("operation")) == (manager, "Apply")]
     return found[0] if found else None
@@ -189,7 +191,7 @@ def _checked(given: Object | None, field: str) -> _Object:
 
 
 def _patched(before: Object | None, after: Object | None) -> Object:
-    """Return the changes as a JSON patch for the API server; an empty dict if there are none."""
+    """Build the fields of the answer with a JSON patch of the changes; {} without changes."""
     operations = json_patch(before, after)
     if not operations:
         return {}

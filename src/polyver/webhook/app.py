@@ -1,8 +1,9 @@
-"""The ASGI application of the webhook: reviews, health and metrics.
+"""The ASGI application of the webhook server: reviews, health checks and metrics.
 
-Conversions by rules are answered on the event loop if they are quick. A conversion that is expected
-to take longer, from the durations of earlier ones, runs in a worker thread, so that the event loop
-can answer others. User functions, in conversions and in hooks, always run in worker threads.
+A conversion by rules runs on the event loop if it is expected to be quick, judging from the
+durations of earlier conversions. Otherwise it runs in a worker thread, so that the event loop can
+answer other requests. Functions of users (conversion functions and hooks) always run in worker
+threads.
 """
 
 from __future__ import annotations
@@ -51,20 +52,22 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""Size from which the memory for a body is estimated in a worker thread."""
+"""The body size in bytes from which the memory is estimated in a worker thread."""
 _SENDING = 60.0
 """The seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
 """Minimum seconds between two log lines about reviews refused for lack of memory."""
 _QUICK = 0.01
-"""Seconds for which a review may block the event loop: a thread would block it as long."""
+"""Seconds for which a review may block the event loop; starting a thread would block it as long."""
 _SMALL = 64 * 1024
 """Size up to which all reviews are assumed to take the same time."""
 _AT_FIRST = -1.0
 """Initial limit: the first review is not answered on the event loop."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""Weight of earlier reviews, so that one slow review does not count for hundreds of others."""
+"""The weight of earlier reviews in the estimate, so that one slow review does not affect hundreds
+of later reviews.
+"""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
 """Share of the client's timeout after which an answer is too late."""
@@ -87,7 +90,7 @@ class ReviewHandlers:
     converters: Converters
     chain: AdmissionChain = field(default_factory=AdmissionChain)
     admitted: frozenset[Key] = frozenset()
-    """The kinds that the chain handles."""
+    """The kinds that the admission chain handles."""
 
     @property
     def kinds(self) -> frozenset[Key]:
@@ -131,7 +134,7 @@ class WebhookApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def serve(self, served: ReviewHandlers) -> None:
-        """Serve these kinds from now on; reviews that have begun keep the former ones."""
+        """Serve these kinds from now on; a review that has begun uses the previous ones."""
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -157,7 +160,7 @@ class WebhookApp:
             except Exception as error:
                 self._log.failure("a request failed", error, path=scope["path"])
                 response = _refusal(500, "InternalError", _FAILED)
-            # A client that does not read must not keep memory that others need.
+            # A client that does not read the answer must not occupy memory that other reviews need.
             async with asyncio.timeout(_SENDING):
                 await self._send(response, send)
 
@@ -187,7 +190,7 @@ class WebhookApp:
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
 
     async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
-        """Answer a review; `held` frees its memory after the answer is sent."""
+        """Answer a review; closing `held` frees its memory after the answer is sent."""
         began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
@@ -211,17 +214,19 @@ class WebhookApp:
     async def _read(
         self, receive: Receive, length: int | None, until: float, held: ExitStack
     ) -> bytearray:
-        """Read a body when there is memory for it."""
+        """Read the body of a request as soon as there is memory for the body."""
         bodies, most = self._budget.bodies, self._budget.most_body
-        # A body without a length may be as large as allowed; one that is too large is not kept.
+        # A body without a Content-Length may have the maximum size; a body that is larger is
+        # dropped.
         size = most if length is None else length if length <= most else 0
         try:
-            # Half of the time is for waiting: a review that waits longer would not be done in time.
+            # At most half of the timeout is spent waiting for memory: after a longer wait, there
+            # would not be enough time to answer.
             await bodies.take(size, (monotonic() + until) / 2)
         except MemoryBudgetExceeded:
             await _discard(receive, 2 * most)
             raise
-        # The answer has about the size of the body, and uses its memory.
+        # The answer has about the size of the body, and takes over its share of the memory.
         held.callback(bodies.give, size)
         body = bytearray()
         await read_into(receive, body, most=most, most_discarded=2 * most)
@@ -273,14 +278,15 @@ class WebhookApp:
         try:
             return await self._called(kinds, answer, until)
         except CallsFunctions:
-            # Another kind has functions too, which must not block those of this kind.
+            # A second kind in the review has functions, too. They must not block the threads of the
+            # first kind.
             answer = partial(lease.run, partial(reviews.answer, body, until))
             return await self._called((), answer, until)
 
     async def _by_rules(
         self, body: bytearray, reviews: Reviews, until: float, lease: MemoryReservation
     ) -> Reviewed:
-        """Answer a review that calls no user function."""
+        """Answer a ConversionReview that calls no function of users."""
         work = partial(self._convert, body, reviews, until)
         if len(body) <= self._pace.most_quick:
             return work()
@@ -294,7 +300,7 @@ class WebhookApp:
     async def _called(
         self, kinds: tuple[Key, ...], work: Callable[[], Reviewed], until: float
     ) -> Reviewed:
-        """Answer a review that calls user functions."""
+        """Answer a ConversionReview that calls functions of users."""
         try:
             return await self._workers.run(kinds, work, until)
         except ApiError as error:
@@ -309,17 +315,17 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return the function that answers a usual conversion at once; None for other requests.
+        """Return the function that answers a normal conversion request at once; None for others.
 
-        Its answers are the same as those of the application, with less work.
+        The function gives the same answers as the ASGI application, with less work.
         """
         if request.path != CONVERT or request.method != "POST" or _odd(request.headers):
             return None
         return partial(self.convert_at_once, _request_timeout(request.query) * _IN_TIME)
 
     def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """Answer a conversion within `timeout` seconds; return None if it may take long."""
-        # Every call matters here: nothing else costs as much in a review of one object.
+        """Answer a ConversionReview within `timeout` seconds; return None if that may take long."""
+        # In a review of one object, most time is spent here, so this code avoids function calls.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
             return None
@@ -354,21 +360,22 @@ class WebhookApp:
 
 
 class _Pace:
-    """The size up to which reviews are quick, by the slowest reviews; old ones count less."""
+    """Estimates up to which size reviews are quick, from the slowest recent reviews."""
 
     def __init__(self) -> None:
         self.most_quick = _AT_FIRST
         self._most = inf
 
     def learn(self, size: int, seconds: float) -> None:
-        # So many bytes would have been quick at this pace; if fewer than `_SMALL`, none are.
+        # The number of bytes that are quick at this pace; if it is below `_SMALL`, no review is
+        # quick.
         most = _QUICK * max(size, _SMALL) / max(seconds, _MOMENT)
         self._most = min(most, self._most / _FORGETTING)
         self.most_quick = self._most if self._most >= _SMALL else -1.0
 
 
 def _allowed(path: str) -> tuple[str, ...]:
-    """Return the methods of a path; none for a path that is not served."""
+    """Return the HTTP methods that a path supports; none if the path is not served."""
     if path == CONVERT or path in _ACTS:
         return ("POST",)
     if path == "/metrics" or path.split("/", 2)[1:2] in _HEALTH:
@@ -377,7 +384,7 @@ def _allowed(path: str) -> tuple[str, ...]:
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Receive a body and drop it: many clients read no answer before they have sent everything."""
+    """Receive a body and drop it, as many clients read no answer before they have sent all."""
     with suppress(BodyTooLarge):
         await read_into(receive, bytearray(), most=0, most_discarded=most)
 
@@ -390,13 +397,13 @@ def _length(headers: Mapping[bytes, bytes]) -> int | None:
 
 @lru_cache(64)
 def _request_timeout(query: bytes) -> float:
-    """Return the timeout of the client: API servers send ?timeout=30s."""
+    """Return the timeout of the client in seconds; API servers send it as ?timeout=30s."""
     timeout = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
     return min(read_duration(timeout) or _TIMEOUT, _TIMEOUT)
 
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Report whether a body may be compressed, or anything else than JSON."""
+    """Report whether a body may be compressed, or may not be JSON."""
     for name, value in headers:
         if name == b"content-type" and value != _USUAL:
             return True

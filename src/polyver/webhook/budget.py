@@ -1,10 +1,11 @@
 """A limit for the memory that all reviews together use.
 
-A received body uses its own size. Decoding and converting it uses several times as much, depending
-on its content: a megabyte of text needs three, a megabyte of empty objects thirty. Therefore there
-are two shares. A body is read only when there is room in the first share, and decoded when there is
-room in the second for the estimated memory. Each review of an allowed size fits into each share,
-and waiting reviews are served in order, so they cannot block each other.
+A received body needs memory of its own size. Decoding and converting the body needs several times
+as much, depending on the content: a megabyte of text needs three megabytes, a megabyte of empty
+objects thirty. So the memory has two shares. A body is read only when the first share has room for
+it. It is decoded only when the second share has room for the estimated memory. Each review of an
+allowed size fits into each share, and waiting reviews get memory in order, so they cannot block
+each other for ever.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _RESERVED = 160 * _MIB
 """Bytes for the process itself, and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""Divisor of the memory: one part is for bodies, the others are for decoding them."""
+"""Divisor of the memory: one part is for received bodies, the other parts are for decoding."""
 _MOST_WAITING = 256
 _COPIES = 3
-"""The number of copies of a body during its conversion, besides the body."""
+"""The number of copies of a body that a conversion needs, in addition to the body."""
 _OBJECT = 160
 """The bytes that an object or a list takes in Python."""
 _VALUE = 40
@@ -46,7 +47,7 @@ class MemoryBudgetExceeded(ApiError):
 
 
 class MemoryShare:
-    """A part of the memory, which reviews get in the order of their requests."""
+    """A share of the memory, from which reviews take memory in the order of their requests."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -58,12 +59,12 @@ class MemoryShare:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def give(self, size: int) -> None:
-        """Free memory for others."""
+        """Return memory to the share."""
         self.used -= size
         self._wake()
 
     async def take(self, size: int, until: float) -> None:
-        """Take memory, or raise MemoryBudgetExceeded if there is none in time."""
+        """Take memory; raise MemoryBudgetExceeded if it is not free before the time `until`."""
         if not self._waiting and self.used + size <= self.size:
             self.used += size
             return
@@ -97,9 +98,9 @@ class MemoryShare:
 
 
 class MemoryReservation:
-    """The memory of one review, freed when no thread works on it any more.
+    """The memory of one review, freed when no thread works on the review any more.
 
-    A thread continues after its deadline, and the objects that it works on stay in memory.
+    A thread may continue after the deadline of the review. Its objects then stay in memory.
     """
 
     def __init__(self, share: MemoryShare, size: int) -> None:
@@ -110,7 +111,7 @@ class MemoryReservation:
         self._closed = False
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do the work, in a thread."""
+        """Do work in a worker thread; the memory is not freed before the work ends."""
         with self._lock:
             self._running += 1
         try:
@@ -157,7 +158,7 @@ class MemoryBudget:
 
 
 def estimated(body: bytes | bytearray) -> int:
-    """Return how many bytes decoding and converting a body takes, besides the body.
+    """Estimate the bytes that decoding and converting a body needs, in addition to the body.
 
     >>> estimated(b'{"a": [1, 2]}')
     399

@@ -1,7 +1,7 @@
-"""Writes the CA bundle into every definition and configuration that names the webhook.
+"""Write the CA bundle to all CRDs and webhook configurations that name the webhook server.
 
-Each object is read before the bundle, and changed only if its resourceVersion is still the same.
-Therefore a late writer cannot restore an older bundle.
+Each object is read before the bundle is read, and is changed only if its resourceVersion is still
+the same. So a slow replica cannot overwrite a newer bundle with an older one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Target = tuple[GroupVersionResource, str]
 
 
 def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
-    """Return the merge patch that sets the bundle wherever an object names a webhook.
+    """Build the merge patch that sets the bundle wherever an object names the webhook server.
 
-    None if the bundle is set already, if the object does not name the webhook, or if cert-manager
-    injects another bundle.
+    Return None if the bundle is set already, if the object does not name the webhook server, or if
+    cert-manager injects the bundle.
     """
     metadata = obj["metadata"]
     if INJECT_CA_FROM in (metadata.get("annotations") or {}):
@@ -65,7 +65,7 @@ def _names(client: Object, at: Webhook) -> bool:
 
 
 class Bundles:
-    """The definitions and configurations that name one webhook."""
+    """Writes the CA bundle of one webhook server to all objects that name this server."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Bundles:
         crds: Callable[[], Iterable[str]] = tuple,
         configurations: Sequence[str] = ("polyver",),
     ) -> None:
-        """`bundle` returns the current bundle; `crds` returns the names of the definitions."""
+        """`bundle` returns the current CA bundle; `crds` returns the names of CRDs to change."""
         self._client = client
         self._at = at
         self._bundle = bundle
@@ -88,7 +88,7 @@ class Bundles:
         return [*((CRDS, name) for name in self._crds()), *configurations]
 
     async def publish(self) -> int:
-        """Set the current bundle in all objects, and return how many did not have it."""
+        """Set the current bundle in all objects; return the number of changed objects."""
         found = [(*target, await find(self._client, *target)) for target in self._targets()]
         there = [(resource, name, obj) for resource, name, obj in found if obj is not None]
         if not there:
@@ -127,7 +127,7 @@ class Bundles:
     async def watch(self, changed: Callable[[], None], *, clock: Clock) -> None:
         """Call `changed` for every change of an object that may name the webhook.
 
-        It runs until cancelled.
+        It runs until the task is cancelled.
         """
 
         async def handle(change: Change[str]) -> None:

@@ -1,7 +1,8 @@
-"""The stored CAs and certificate, and the change that each rotation step makes.
+"""The stored CAs and the serving certificate, and the changes that rotation makes to them.
 
-They are one document, which is replaced as a whole: a process that stops between two steps, or
-loses a race for one, continues from what the document says.
+CAs and certificate are one document, which is replaced as a whole. A process that stops between two
+steps of the rotation continues from the state in the document. So does a replica when another
+replica took a step first.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def bundle(self) -> bytes:
-        """The CA certificates, the newest first, because it is the one needed most often."""
+        """The CA certificates, the newest first, as clients need the newest most often."""
         return "".join(each.certificate for each in reversed(self.authorities)).encode()
 
     def state(self, *, shown: bool = False) -> RotationState:
@@ -86,11 +87,11 @@ class CertificateDocument(msgspec.Struct):
         return self.leaf is not None and self.leaf.signer not in self.serials[-1:]
 
     def lasting(self, now: datetime.datetime) -> datetime.timedelta:
-        """Return how long ago the bundle was published."""
+        """Return the time since the bundle was published."""
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Change the document for a step; publishing and observing are done before."""
+        """Change the document for a step; the caller has already published or observed."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair
@@ -109,7 +110,7 @@ class CertificateDocument(msgspec.Struct):
     def _issued(self, signer: str, names: Sequence[str], now: datetime.datetime) -> Leaf:
         found = self.authorities[self.serials.index(signer)]
         authority = Authority.load(found.pair)
-        # The first becomes the common name, which may have at most 64 characters.
+        # The first name becomes the common name, which may have at most 64 characters.
         ordered = sorted(names, key=len)
         return Leaf(PemPair.of(authority.server(*ordered, now=now)), signer, ordered, now)
 

@@ -1,6 +1,6 @@
-"""The webhook's own CA and certificate in a folder, rotated before they expire.
+"""The webhook server's own CA and certificate in a folder, rotated before they expire.
 
-One file contains all of it and is replaced as a whole. The other files are written from it for
+One file has the whole state, and is replaced as a whole. Further files are derived from it, for
 other programs.
 """
 
@@ -34,15 +34,15 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients have this bundle, published `lasting` ago."""
+        """Report whether all clients trust this bundle, which was published `lasting` ago."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """A file that people copy into `caBundle`.
+    """A CA bundle file whose content people copy to `caBundle`.
 
-    The webhook cannot see when they have copied it, so it waits for a day.
+    The webhook server cannot observe when people have copied the content, so it waits for a day.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class BundleFile:
 
 
 class WebhookCertificates:
-    """The certificates in one folder, for one set of names."""
+    """The CAs and the certificate in one folder, for one set of DNS names."""
 
     def __init__(
         self, folder: Path, names: Sequence[str], publisher: Publisher | None = None
@@ -112,7 +112,7 @@ class WebhookCertificates:
     # Rotation.
 
     def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step that is due, and return these steps."""
+        """Take every step of the rotation that is due; return the steps taken."""
         taken: list[Step] = []
         try:
             private_folder(self._folder)
@@ -139,7 +139,7 @@ class WebhookCertificates:
             raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Perform the part of a step outside of the document; return False if it has to wait."""
+        """Do the part of a step outside of the document; return False if the step must wait."""
         match step:
             case Publish():
                 self._publisher.publish(kept.bundle)
@@ -148,7 +148,7 @@ class WebhookCertificates:
         return True
 
     def _write(self, kept: CertificateDocument) -> None:
-        """Write the files for other programs, if their content differs."""
+        """Write the files for other programs if their content has changed."""
         if kept.leaf is None:
             return
         pair = kept.leaf.pair

@@ -1,4 +1,4 @@
-"""Webhook configurations, which make API servers call the chain for as few requests as possible."""
+"""Build webhook configurations, with which API servers send only the requests that need review."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUP = "admissionregistration.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRegistration:
-    """Requests for one kind that a link of the chain reviews."""
+    """The requests for one kind that a link of the admission chain must review."""
 
     name: str
     """The purpose of the review, such as `defaults`."""
@@ -44,10 +44,10 @@ def configurations(
     failing: Literal["Fail", "Ignore"] = "Fail",
     timeout: int = 10,
 ) -> list[dict[str, Any]]:
-    """Return the manifests that register a webhook; an empty configuration is left out.
+    """Build the manifests of webhook configurations; a configuration without webhooks is left out.
 
-    Of `webhook` the address, the CA bundle and the annotation for cert-manager are used. A URL is
-    that of the server, without a path.
+    `webhook` gives the address, the CA bundle and the annotation for cert-manager. Its URL, if any,
+    is the URL of the webhook server without a path.
 
     >>> toys = AdmissionRegistration("defaults", group="ex.io", plural="toys", versions=("v1",))
     >>> [found] = configurations([toys], Webhook("shop", "hooks"))

@@ -1,4 +1,4 @@
-"""ConversionReviews: from the body of a request to the body of the answer.
+"""Answer ConversionReviews: from the body of a request to the body of the answer.
 
 Fields that no rule reads are copied as raw JSON: decoding a list of large objects would cost more
 than converting them.
@@ -58,18 +58,18 @@ class ReviewConverter(Protocol):
         ...
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
-        """Convert one whole object from any of the versions, as JSON, to another.
+        """Convert one whole object, as JSON, from any version of the kind to another version.
 
-        Errors for users are raised as PolyverError. It is called from several threads.
+        Errors for users are raised as PolyverError. The method may be called from several threads.
         """
         ...
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
         """Return a function that converts objects whose fields may be raw JSON, or None.
 
-        The function may change an object in place, and raises the same exceptions as `convert_raw`.
-        It returns None for an object that only `convert_raw` converts, and never returns metadata
-        that an API server would refuse.
+        The function may change an object in place. It raises the same exceptions as `convert_raw`,
+        and returns None for an object that only `convert_raw` can convert. It never returns
+        metadata that an API server would refuse.
         """
         ...
 
@@ -112,7 +112,7 @@ class ConversionFailed(Exception):
 
 
 class CallsFunctions(Exception):
-    """A review of a kind whose functions may not be called here."""
+    """A review needs the conversion functions of a kind, which may not be called in this thread."""
 
     def __init__(self, kind: Key) -> None:
         super().__init__(kind)
@@ -126,7 +126,7 @@ def review(
     late: Callable[[], bool] = lambda: False,
     calling: Collection[Key] | None = None,
 ) -> Reviewed:
-    """Return the answer to the body of one request; `late` and `calling` are as in Reviews.
+    """Answer the body of one request; `late` and `calling` are as in `Reviews.review`.
 
     >>> review(b"{}", {}).status
     400
@@ -135,7 +135,7 @@ def review(
 
 
 class Reviews:
-    """Answers reviews with some converters; it is called from several threads."""
+    """Answers reviews with given converters; it may be called from several threads."""
 
     def __init__(self, converters: Converters) -> None:
         self._converters = converters
@@ -148,7 +148,7 @@ class Reviews:
         until: float = inf,
         calling: Collection[Key] | None = None,
     ) -> Reviewed:
-        """Answer a body; the client waits until this time of the monotonic clock."""
+        """Answer the body of a request, until the time `until` of the monotonic clock."""
         return self.review(body, late=lambda: monotonic() > until, calling=calling)
 
     def review(
@@ -158,13 +158,15 @@ class Reviews:
         late: Callable[[], bool],
         calling: Collection[Key] | None,
     ) -> Reviewed:
-        """Answer a body; `late` returns True when the client no longer waits.
+        """Answer the body of a request; stop when `late` returns True: the client no longer waits.
 
-        With `calling`, only functions of these kinds are called. CallsFunctions names another kind
-        whose functions would be called.
+        With `calling`, only conversion functions of these kinds may be called. If another kind
+        needs its functions, CallsFunctions is raised, which names this kind.
         """
-        # The memory of a review is freed with it, and searching it for cycles costs more than the
-        # conversion. A user function may run for ever, and the collector must not stay off so long.
+        # Python's garbage collector is off during a conversion by rules. The memory of a review is
+        # freed at its end without the collector, whose search for cycles would cost more than the
+        # conversion. The collector stays on if functions of users may run, as a function may run
+        # for ever.
         may_call = self._calls_functions and (calling is None or len(calling) > 0)
         paused = gc.isenabled() and not may_call
         if paused:
@@ -181,7 +183,7 @@ class Reviews:
 
 
 def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
-    """Decode a body; objects are decoded as `Opened` if all of them have only the usual fields."""
+    """Decode a body; decode objects as `Opened` if all objects have only the standard fields."""
     try:
         return _opened_form.read(body)
     except ApiError:
@@ -260,7 +262,7 @@ class _Reviewing:
         """The number of converted objects, by kind."""
 
     def opened(self, given: Opened) -> Made | None:
-        """Convert an object with the usual fields; return None if `one` has to convert it."""
+        """Convert an object that has only standard fields; return None if `one` must convert it."""
         named = given.api_version, given.kind, self._wanted
         path = self._paths.get(named) or self._path(*named)
         if path is None:
@@ -322,9 +324,10 @@ class _Reviewing:
         return (group, found.kind), converter
 
     def _check(self, before: _Object, converted: bytes | msgspec.Raw) -> None:
-        """Raise an error for a result that an API server would refuse or silently undo."""
+        """Raise an error if an API server would refuse the result or silently undo a part of it."""
         content = bytes(converted)
-        # API servers write these three fields first; a result that starts so needs no other check.
+        # API servers write these three fields first. A result that begins with the same fields
+        # needs no further check.
         head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'.encode()
         if before.metadata and content.startswith(head + bytes(before.metadata)):
             return
@@ -336,9 +339,10 @@ class _Reviewing:
 
 
 def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:
-    """Return the failure of an object, with the reason if it is one for users.
+    """Build the failure for an object; it states the reason if that is meant for users.
 
-    SystemExit in user code is an error like any other, because the code runs in a worker thread.
+    SystemExit that user code raises is handled like other errors, as the code runs in a worker
+    thread.
     """
     if isinstance(error, PolyverError | ConversionFailed):
         return ConversionFailed(str(error), kind)

@@ -1,7 +1,7 @@
-"""Metrics of the webhook for Prometheus.
+"""Prometheus metrics of the webhook server.
 
-Counting adds to plain dictionaries. Only served kinds have labels of their own, so that clients
-cannot fill the memory with labels.
+Counters are kept in plain dictionaries. Only served kinds get label values of their own, so that
+requests for invented kinds cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WebhookMetrics(Collector):
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """`also` are functions that return further collectors for the same page."""
+        """`also` are functions that return further Prometheus collectors for the same endpoint."""
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()
@@ -59,7 +59,7 @@ class WebhookMetrics(Collector):
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Count a review as in flight while the body runs."""
+        """Count a review as in flight during a `with` block."""
         self._in_flight += 1
         try:
             yield
@@ -136,7 +136,7 @@ def _memory(budget: MemoryBudget) -> Iterator[Metric]:
 
 
 def _result(reviewed: Reviewed) -> tuple[int, str]:
-    """Return the labels of a review that did not succeed."""
+    """Return the label values, status and result, of a review that did not succeed."""
     return reviewed.status, "failure" if reviewed.status == 200 else "refused"
 
 

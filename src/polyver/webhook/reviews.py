@@ -1,4 +1,4 @@
-"""Decoding and results of reviews of both kinds."""
+"""Decode ConversionReviews and AdmissionReviews, and build error answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NOTHING: Mapping[Key, int] = MappingProxyType({})
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """The answer to one request, and the data to count and log."""
+    """The answer to one request, and data for metrics and logs."""
 
     status: int
     body: bytes
@@ -62,7 +62,7 @@ class Reviewed(msgspec.Struct, frozen=True):
 
 
 def refused(error: ApiError) -> Reviewed:
-    """Return the answer for a request that is refused."""
+    """Build the answer for a request that is refused."""
     return Reviewed(error.code, encode_json(error.status))
 
 
@@ -80,7 +80,7 @@ class ReviewBody(TypeMeta, Generic[R], rename="camel"):
 
 
 class ReviewForm(Generic[R]):
-    """A kind of review, in the versions of a group."""
+    """One kind of review, with its API group and supported versions."""
 
     def __init__(self, kind: str, group: str, decoder: msgspec.json.Decoder[ReviewBody[R]]) -> None:
         self.kind = kind
@@ -89,7 +89,7 @@ class ReviewForm(Generic[R]):
         self._decoder = decoder
 
     def read(self, body: bytes | bytearray) -> tuple[str, R]:
-        """Decode a review, and return its version, which the answer has too, and its request."""
+        """Decode a review; return its version, for use in the answer, and its request."""
         try:
             found = self._decoder.decode(_text(body))
         except msgspec.ValidationError as error:
@@ -126,7 +126,7 @@ _type_meta_decoder = msgspec.json.Decoder(TypeMeta)
 
 
 def _text(body: bytes | bytearray) -> bytes | bytearray:
-    """Return the body if it is valid UTF-8; the decoder does not look into raw objects."""
+    """Return the body if it is valid UTF-8; the decoder does not check undecoded objects."""
     if not body.isascii():
         body.decode()
     return body

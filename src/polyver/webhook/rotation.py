@@ -1,8 +1,8 @@
-"""Rotation of certificates: the next step, decided from the current state and time.
+"""Rotation of certificates: decide the next step from the current state and time.
 
-A client trusts a certificate if it knows the CA that signed it. Therefore a new CA is published
-beside the old one, and must reach all clients before it signs anything. The old CA is dropped only
-when nothing that it signed is served any more.
+A client trusts a certificate if the client knows the CA that signed it. So a new CA is first
+published in addition to the old CA. Only when all clients have both does the new CA sign a
+certificate. The old CA is dropped only when no replica serves a certificate that the old CA signed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""Time by which a certificate is valid before its creation, because clocks differ."""
+"""The time before its creation from which a certificate is valid, as clocks differ."""
 RENEWED_BEFORE = 30 * _DAY
 """Time before the expiry of the certificate at which it is renewed."""
 REPLACED_BEFORE = 730 * _DAY
-"""Time before the expiry of a CA at which it gets a successor; its leaves expire before it."""
+"""The time before its expiry at which a CA gets a successor. Its leaves expire before the CA."""
 DROPPED_AFTER = _DAY
-"""Longest time for which an old CA is trusted after the last leaf of it was served."""
+"""The maximum time for which an old CA is trusted after its last leaf was served."""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""Shortest time for which an old CA stays trusted: until all clients have the new bundle."""
+"""The minimum time for which an old CA stays trusted, so that all clients get the new bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AuthorityState:
     serial: str
     until: datetime.datetime
     since: datetime.datetime | None = None
-    """The time from which it is valid; in the future if the clock was ahead at its creation."""
+    """The time from which the CA is valid; in the future if the clock was wrong at its creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Check if the bundle has reached all clients, and do nothing before it has."""
+    """Check whether the bundle has reached all clients; wait until it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Issue a leaf that this CA signs, and serve it."""
+    """Issue a certificate (leaf) that this CA signs, and serve the certificate."""
 
     signer: str
 
@@ -108,7 +108,7 @@ Step = Create | Publish | Observe | Issue | Drop
 
 
 def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -> Step | None:
-    """Return the next step; None if nothing is due.
+    """Return the next step of the rotation; None if no step is due.
 
     >>> plan(RotationState(), ["localhost"], datetime.datetime(2026, 1, 1))
     Create()
@@ -137,7 +137,7 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 def _replaced(
     state: RotationState, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
-    """Return the next step of replacing the older of two CAs."""
+    """Return the next step in replacing the older one of two CAs."""
     oldest, newest = serials
     if leaf.signer == oldest:
         return Issue(newest) if state.observed else Observe()

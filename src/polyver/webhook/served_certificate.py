@@ -1,7 +1,7 @@
-"""The certificate that new connections get, and its sources.
+"""The certificate that the webhook server presents on new connections, and its sources.
 
-Each pair is loaded into a context of its own: when a key does not fit, OpenSSL leaves a context
-without any certificate, and connections must not get that one.
+Each pair of certificate and key is loaded into a new TLS context. If the key does not fit, OpenSSL
+leaves the context without a certificate; connections must not use such a context.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OLD_PAIR = "the old certificate stays in use"
 
 
 class PairUnusable(PolyverError):
-    """A certificate and key that cannot be used, or not yet."""
+    """A certificate and key cannot be used, or cannot be used yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class PairSource(Protocol):
 
     @property
     def shown(self) -> LoadedPair:
-        """The pair for new connections, after `start`."""
+        """The pair for new connections; available after `start`."""
         ...
 
     @property
@@ -66,16 +66,16 @@ class PairSource(Protocol):
         ...
 
     async def start(self) -> None:
-        """Load the certificate; raise PolyverError if there is none."""
+        """Load the certificate; raise PolyverError if there is no certificate."""
         ...
 
     async def follow(self, log: Log) -> None:
-        """Load each new certificate, until cancelled."""
+        """Load each new certificate, until the task is cancelled."""
         ...
 
 
 def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
-    """Load a PEM pair; `source` is for error messages."""
+    """Load a certificate and its key from PEM; `source` is for error messages."""
     with ExitStack() as files:
         names = [files.enter_context(_file(each)) for each in (certificate, key)]
         called = (f"the certificate of {source}", f"the key of {source}")
@@ -102,7 +102,7 @@ def _file(content: bytes) -> Iterator[Path]:
 def _loaded(
     content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
 ) -> LoadedPair:
-    """Load a pair; errors use `names` for the certificate and the key."""
+    """Load a certificate and its key; errors call them by `names`."""
     try:
         leaf = x509.load_pem_x509_certificate(content[0])
     except ValueError:
@@ -119,7 +119,7 @@ def _loaded(
 
 
 class FilePairs:
-    """Two files that others may replace: cert-manager, a mounted secret, a person."""
+    """A certificate and key in two files, which another program or a person may replace."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
@@ -147,7 +147,7 @@ class FilePairs:
     def reload(self) -> bool:
         """Load the files again; return False if they have not changed.
 
-        Raises PairUnusable if they cannot be used; the loaded pair then stays.
+        Raises PairUnusable if the new files cannot be used; the loaded pair is used further.
         """
         certificate, key = self._files
         content = _content(certificate), _content(key)

@@ -1,8 +1,9 @@
-"""Certificates in a Secret that several replicas share: the leader rotates them.
+"""Certificates in a Secret that several replicas share and that the leader rotates.
 
-Every step is a write that fails if another replica wrote before, so replicas agree on each step
-even if two of them believe that they lead. Each replica records in an annotation which certificate
-it serves: a CA is dropped when all serve a certificate of the next one, or after a day.
+Every step of the rotation is a write to the Secret that fails if another replica wrote before. So
+replicas agree on each step even if two of them act as the leader. Each replica records in an
+annotation which certificate it serves. A CA is dropped when all replicas serve a certificate of the
+next CA, or after a day.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The document, and the Secret that it was in."""
+    """The document with CAs and certificate, and the Secret from which it was read."""
 
     kept: CertificateDocument
     secret: Object
 
     @property
     def revision(self) -> int:
-        """The resourceVersion as a number: a watch may report an older state than the known one."""
+        """The resourceVersion as a number, for comparing: a watch may report an older state."""
         return int(self.secret["metadata"]["resourceVersion"])
 
     @property
@@ -74,12 +75,12 @@ def _note(text: str) -> tuple[str, datetime.datetime]:
     serial, _, time = text.partition(" ")
     try:
         return serial, datetime.datetime.fromisoformat(time).astimezone(datetime.UTC)
-    except ValueError:  # written by others, and soon removed
+    except ValueError:  # not written by polyver; removed soon
         return serial, datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
 class SecretDocument:
-    """The document in one Secret; callers handle conflicts."""
+    """Reads and writes the document in one Secret; callers handle conflicts."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
         self._client = client
@@ -121,7 +122,7 @@ class SecretDocument:
         await self._client.create(SECRETS, made, manager=POLYVER)
 
     async def replace(self, held: StoredDocument, kept: CertificateDocument) -> None:
-        """Write the document if it is still the one that was read."""
+        """Write the document; fail if it has changed since it was read."""
         await self._client.update(SECRETS, held.secret | {"data": _data(kept)}, manager=POLYVER)
 
     async def annotate(self, notes: Mapping[str, str | None]) -> None:
@@ -131,7 +132,7 @@ class SecretDocument:
     def informer(
         self, on_change: Callable[[Object | None], None], clock: Clock
     ) -> Informer[Object]:
-        """Return an informer that calls `on_change` with the Secret, or None if it is deleted."""
+        """Build an informer that calls `on_change` with the Secret, or None if it is deleted."""
 
         async def handle(change: Change[Object]) -> None:
             on_change(change.after)
@@ -156,7 +157,7 @@ def _data(kept: CertificateDocument) -> dict[str, str]:
 
 
 class SharedPairs:
-    """One replica's view of the shared certificate."""
+    """Serves the shared certificate in one replica; in the leader, also rotates it."""
 
     def __init__(
         self,
@@ -235,7 +236,7 @@ class SharedPairs:
     # Rotation.
 
     async def _keep_on(self, log: Log) -> None:
-        """Look again after each change, and at an interval."""
+        """Call `look` after each change, and at regular intervals."""
         reported = ""
         while True:
             try:
@@ -253,7 +254,7 @@ class SharedPairs:
             timer.cancel()
 
     async def look(self, log: Log) -> None:
-        """Record which certificate is served here; the leader first takes the steps due."""
+        """Record which certificate this replica serves; the leader first takes due steps."""
         now = self._clock.now()
         if self._leads():
             for step in await self.advance(now):
@@ -266,7 +267,7 @@ class SharedPairs:
             await self.note(now)
 
     async def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step that is due, and return those that were taken here."""
+        """Take every step of the rotation that is due; return the steps that this replica took."""
         taken: list[Step] = []
         for _ in range(_MOST_RACES):
             try:
@@ -283,8 +284,7 @@ class SharedPairs:
     async def _step(self, now: datetime.datetime) -> Step | None:
         held = await self._document.read()
         if held is None and self._held is not None:
-            # The Secret was deleted. This replica knows what is trusted and served, and restores
-            # it.
+            # The Secret was deleted. This replica still has the document, and restores the Secret.
             await self._document.create(self._held.kept)
             return await self._step(now)
         kept = held.kept if held else CertificateDocument()
@@ -297,12 +297,12 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """Mark the bundle as not published if an object that names the webhook lost it."""
+        """Mark the bundle as not published if an object that names the webhook server lacks it."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 
     async def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Perform the part of a step outside of the document; return False if it has to wait."""
+        """Do the part of a step outside of the document; return False if the step must wait."""
         match step:
             case Publish():
                 await self._bundles.publish()

@@ -1,8 +1,8 @@
-"""Worker threads for conversions that call user functions.
+"""Worker threads for reviews that call conversion functions of users.
 
-A function may block for any time, or for ever, so it never runs on the event loop. Each kind has a
-few threads of its own: when all of them hang, only reviews of that kind wait, each until its own
-deadline.
+A function may block for any time, even for ever, so it never runs on the event loop. Each kind has
+a few threads of its own. If all threads of a kind hang, only reviews of this kind wait, each until
+its own deadline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BEGINNING = 1024
 
 
 class FunctionKinds:
-    """The kinds whose conversion calls functions."""
+    """The kinds whose conversion calls functions of users."""
 
     def __init__(self, converters: Converters) -> None:
         self._kinds: Mapping[bytes, Key] = {
@@ -38,10 +38,10 @@ class FunctionKinds:
         return bool(self._kinds)
 
     def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
-        """Return a kind with functions that the beginning of a body mentions, as a tuple.
+        """Find a kind with functions that the beginning of a body names; return it in a tuple.
 
-        This saves decoding most reviews twice. A review whose kind is not found here is tried
-        without functions, and repeated if it needs them.
+        With this guess, most reviews are decoded only once. If no kind is found, the review is
+        first tried without calling functions, and is repeated in a thread if it needs functions.
         """
         if self._kinds:
             start = bytes(body[:_BEGINNING])
@@ -52,17 +52,17 @@ class FunctionKinds:
 
 
 class Workers:
-    """The threads of all kinds."""
+    """Worker threads, by kind."""
 
     def __init__(self) -> None:
         self._threads: dict[Key | None, DaemonThreadPool] = {}
 
     async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
-        """Return the result of the work, or raise 504 at the deadline.
+        """Run work in a thread of its kinds; raise an ApiError 504 at the deadline.
 
-        The thread continues after the deadline, and is in use until its function returns.
+        After the deadline, the thread stays in use until its function returns.
         """
-        # A review of several kinds, or of none, must not use up the threads of one.
+        # A review of several kinds, or of no kind, must not use up the threads of a single kind.
         key = kinds[0] if len(kinds) == 1 else None
         threads = self._threads.setdefault(key, DaemonThreadPool(_THREADS))
         try:

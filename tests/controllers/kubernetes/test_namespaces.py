@@ -19,8 +19,8 @@ from polyver.controllers import (
     ControllerManager,
     NamespaceController,
 )
-from polyver.controllers.kubernetes._termination import Remains, conditions
 from polyver.controllers.kubernetes.accounts import published
+from polyver.controllers.kubernetes.namespaces import Remains, conditions
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import User

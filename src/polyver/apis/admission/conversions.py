@@ -1,6 +1,7 @@
-"""Admission of Conversions: refuse to apply or delete one if that would break its kind.
+"""Admission of Conversions: refuse a write or a deletion of a Conversion that would break its kind.
 
-The controller makes the same checks again, for writes that bypassed admission.
+The controller of Conversions checks each Conversion again, as kube-apiserver may store one while
+the admission webhook is not called.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from polyver.webhook.configurations import AdmissionRegistration
 __all__ = ["CONVERSIONS_WANTED", "ConversionChecks", "Find"]
 
 Find = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-"""Return the CustomResourceDefinition of this name, or None."""
+"""Finds the CustomResourceDefinition with a name; returns None if it does not exist."""
 
 CONVERSIONS_WANTED = AdmissionRegistration(
     "checks",
@@ -35,7 +36,8 @@ CONVERSIONS_WANTED = AdmissionRegistration(
     operations=("CREATE", "UPDATE", "DELETE"),
     mutates=False,
     scope="Cluster",
-    # polyver itself sets finalizers; this must work also while its webhook is down.
+    # polyver itself adds and removes finalizers. These writes must succeed also while the webhook
+    # of polyver does not run.
     conditions={
         "spec-changes": "oldObject == null || object == null || object.spec != oldObject.spec"
     },
@@ -43,7 +45,7 @@ CONVERSIONS_WANTED = AdmissionRegistration(
 
 
 class ConversionChecks:
-    """Checks Conversions against the CustomResourceDefinition of their kind."""
+    """Checks a Conversion against the CustomResourceDefinition of its kind, before it is stored."""
 
     def __init__(self, find: Find) -> None:
         self._find = find

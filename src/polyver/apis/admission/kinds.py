@@ -1,11 +1,16 @@
-"""Admission of kinds that polyver converts, or whose declaration in Python has hooks.
+"""Admission of objects whose kind polyver converts, or whose kind in Python has hooks.
 
-Preserved fields that a client left out are restored. An object that cannot be converted to each
-of its versions is refused: once stored, it would make every list that contains it fail.
+Preserved fields are values that the version of an object cannot express. If an update leaves out
+the preserved fields of the stored object, admission copies them to the new object. Admission
+refuses an object that cannot be converted to each version of its kind: if it were stored, every
+list request that contains it would fail.
 
-polyver keeps preserved fields in a format that this release does not know unchanged, and does not
-restore them. A client that writes an object with such fields gets a warning. The log names the
-first object of each kind and format, also if it was only read.
+Hooks are Python functions of the kind's author that fill in defaults of objects, or check objects.
+
+Another product release may have written preserved fields in a format that this product release does
+not know. polyver then keeps the stored string unchanged and does not restore the fields. A client
+that writes such an object gets a warning. The log names the first object of each kind with each
+unknown format, even if that object was only read.
 """
 
 from __future__ import annotations
@@ -35,19 +40,19 @@ _THREADS = 8
 
 
 class ConvertedKinds:
-    """Admission for every kind that has a converter now, and for kinds declared in Python."""
+    """Admission of objects whose kind has a converter now, or is declared in Python."""
 
     def __init__(
         self,
         converter: Callable[[ResourceKind], Converter | None],
         kinds: Mapping[str, DeclaredKind] | None = None,
     ) -> None:
-        """Take `kinds` as a mapping from the name of their CustomResourceDefinition."""
+        """Take `kinds` declared in Python, by the names of their CustomResourceDefinitions."""
         self._converter = converter
         self._kinds = dict(kinds or {})
         self._threads: dict[str, DaemonThreadPool] = {}
-        """Threads for the hooks and functions, by kind, so that a hook that hangs blocks no other
-        kind.
+        """Threads in which hooks and conversion functions run. Each kind has its own threads, so
+        that a function that does not end cannot block other kinds.
         """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
@@ -61,9 +66,9 @@ class ConvertedKinds:
         converter = self._converter(review.kind)
         if review.old is not None and converter is not None:
             keeping = converter.keeping
-            # Server-side apply keeps the preserved fields unless nothing is left to preserve, so
-            # that there is nothing to restore; except if a manager had applied them itself, and no
-            # longer does.
+            # A server-side apply changes only the applied fields of the stored object, so its
+            # preserved fields stay if any are needed. The exception: a field manager had applied
+            # the preserved fields itself, and its new apply request does not contain them.
             if not review.applied or _is_applied(review.old, keeping.path):
                 keeping.restore(review.object, review.old)
         declared, version = self._kinds.get(review.kind.resource), review.kind.version
@@ -83,14 +88,19 @@ class ConvertedKinds:
             found = await self._called(review, lambda: declared.problems(version, obj, review.old))
             causes += [Cause(each.path, f"Invalid value: {each.text}") for each in found]
         if converter is not None:
-            if warning := _unknown_format_warning(converter, obj):
-                review.warnings.append(warning)
+            if found_format := converter.unknown_format(obj):
+                where = ".".join(converter.keeping.path[:2])
+                review.warnings.append(
+                    f"{where}: the preserved fields of this object ({found_format}) cannot be read "
+                    "by this release of polyver: they are kept unchanged and not restored; a "
+                    "release that supports their format restores them"
+                )
             causes += await self._inconvertible(review, converter)
         if causes:
             raise invalid(review.kind, review.name, causes)
 
     async def _inconvertible(self, review: AdmissionRequest, converter: Converter) -> list[Cause]:
-        """Return the cause if the object cannot be converted to one of the other versions."""
+        """Return the cause of refusal if the object cannot be converted to a version, else []."""
         assert review.object is not None
         others = [each for each in converter.versions if each != review.kind.version]
         for version in others:
@@ -109,7 +119,7 @@ class ConvertedKinds:
         return []
 
     async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
-        """Call a hook; log an unexpected exception, and raise an API error without its details."""
+        """Call a hook in a thread; raise a failure as an API error, and log an unexpected one."""
         try:
             return await self._timed(review, function)
         except ApiError:
@@ -137,7 +147,7 @@ def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
 
 
 def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
-    """Return an object with the defaults of its hooks; hooks cannot change its identity."""
+    """Return an object with the defaults that the hooks of its kind set; its identity is kept."""
     made = declared.defaulted(version, obj)
     fixed = ("apiVersion", "kind", "metadata")
     rest = {name: value for name, value in made.items() if name not in fixed}
@@ -146,7 +156,7 @@ def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
 
 
 def _metadata(before: Mapping[str, Any], after: Any) -> Object:
-    """Return the metadata with the hooks' changes of labels, annotations and finalizers only."""
+    """Return the metadata `before`, with labels, annotations and finalizers taken from `after`."""
     free = ("labels", "annotations", "finalizers")
     kept = {name: value for name, value in before.items() if name not in free}
     return kept | {n: after[n] for n in free if n in after} if isinstance(after, dict) else kept
@@ -156,10 +166,10 @@ def _metadata(before: Mapping[str, Any], after: Any) -> Object:
 
 
 def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
-    """Return the admission registrations that a kind's hooks and conversion need, and no others.
+    """Return the webhook registrations that the hooks and the conversion of a kind need.
 
-    A kind that is read from a CustomResourceDefinition has no hooks; if it has several versions, it
-    is converted.
+    A kind that is read from a CustomResourceDefinition has no hooks. polyver converts a kind with
+    several versions, unless its conversion strategy is None.
     """
     definition = kind.definition()
     served = tuple(each.name for each in definition.versions if each.served)
@@ -185,9 +195,10 @@ def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
 
 
 def _carry_missing(converter: Converter | None) -> str:
-    """Return a CEL condition that is true if an update omits the preserved fields.
+    """Return a CEL condition that is true if an update leaves out the preserved fields.
 
-    Without a converter, the condition looks for the usual annotations.
+    Without a converter, the condition tests the annotations in which preserved fields are kept by
+    default.
     """
     usual = [("metadata", "annotations", name) for name in (ANNOTATION, BESIDE)]
     paths = converter.keeping.paths if converter else usual
@@ -197,36 +208,20 @@ def _carry_missing(converter: Converter | None) -> str:
 
 
 def _has(obj: str, path: tuple[str, ...]) -> str:
-    """Return a CEL expression that tests each field of a path, as CEL fails on a missing parent."""
+    """Return a CEL expression that is true if a path exists; it tests parents before children."""
     steps = [json.dumps(name) for name in path]
     places = [obj + "".join(f"[{step}]" for step in steps[:count]) for count in range(len(path))]
     return " && ".join(f"{step} in {place}" for step, place in zip(steps, places, strict=True))
 
 
 def is_converted(kind: DeclaredKind) -> bool:
-    """Report whether API servers call a webhook to convert a kind."""
+    """Report whether an API server calls a webhook to convert objects of a kind."""
     definition = kind.definition()
     return len(definition.versions) > 1 and definition.strategy != "None"
 
 
-# Reports of preserved fields in an unknown format.
-
-
-def _unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
-    """Return the warning for a write of an object; empty if its preserved fields can be read."""
-    found = converter.unknown_format(obj)
-    if not found:
-        return ""
-    where = ".".join(converter.keeping.path[:2])
-    return (
-        f"{where}: the preserved fields of this object ({found}) cannot be read by this release of "
-        "polyver: they are kept unchanged and not restored; a release that supports their format "
-        "restores them"
-    )
-
-
 def log_unknown_formats(converter: Converter) -> Converter:
-    """Make a converter log each format that it does not know, once, with an object that has it."""
+    """Make a converter log each unknown format of preserved fields once, with an object's name."""
 
     def log(found: str, name: str) -> None:
         Log().warning(

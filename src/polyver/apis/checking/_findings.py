@@ -1,4 +1,4 @@
-"""Findings about the conversions of a kind, as data with a location and advice."""
+"""Findings about the conversions of a kind: data with the location of an error and advice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class ConversionFinding:
-    """One error in the conversions of a kind, or one risk."""
+    """An error or a risk in the conversions of a kind."""
 
     kind: str
     """The name of the CustomResourceDefinition, or the kind and its group."""
@@ -39,12 +39,11 @@ class ConversionFinding:
     fact: str
     advice: str
     versions: tuple[str, ...] = ()
-    """The version that has the error, or the versions of the conversion path that shows the error.
-    """
+    """The version that has the error, or all versions of the conversion path on which it occurs."""
     path: str = ""
     """The field that has the error; empty if the finding is about whole objects."""
     place: str = ""
-    """Location of the declaration of the kind or of the rule, such as a file and a line."""
+    """The file and line that declare the kind or the conversion rule."""
     example: Counterexample | None = None
 
     def as_data(self) -> dict[str, Any]:
@@ -151,6 +150,6 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
 ) -> ConversionFinding:
-    """Return a finding of a rule."""
+    """Build the finding for a broken check rule, with the severity and the advice of that rule."""
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -1,7 +1,8 @@
-"""The loss ledger: how each field of one version appears in another.
+"""The loss ledger: for each field of one version, the result of converting it to another version.
 
-The ledger of rules is read from the rules. A function cannot be read like rules; `Observed` watches
-it convert objects instead, field by field.
+If only conversion rules are on the conversion path, the ledger is derived from the rules. What a
+conversion function does cannot be derived from its code. So `Observed` compares objects before and
+after the conversion, field by field.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ class FieldConversion:
     path: str
     how: How
     to: tuple[str, ...] = ()
-    """The fields of the target version that hold the value; empty if the value is only preserved.
+    """The fields of the target version that have the value; empty if the value is only preserved.
     """
     rules: tuple[str, ...] = ()
-    """The rules that change the value."""
+    """The names of the conversion rules that change the value."""
     exact: bool = True
-    """True if the target version expresses every value, so that no value has to be preserved."""
+    """True if the target version can express every value of the field, so that none is preserved.
+    """
     why: str = ""
 
     def as_data(self) -> dict[str, Any]:
@@ -71,16 +73,16 @@ class FieldConversion:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The results of the conversion from one version to another for every field."""
+    """The results of the conversion from one version to another, one for each field."""
 
     source: str
     target: str
     fates: tuple[FieldConversion, ...]
     observed: bool = False
-    """True if the ledger was observed on converted objects, False if it was read from rules."""
+    """True if the ledger was observed on converted objects, False if it was derived from rules."""
     complete: bool = True
-    """True if a schema names all fields; without a schema, the ledger has only fields named in
-    rules.
+    """True if the source version has a schema. Without a schema, the ledger has only the fields
+    that rules name.
     """
 
     def as_data(self) -> dict[str, Any]:
@@ -95,7 +97,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class TracedValue:
-    """The field that holds a value after some hops, and the rules that changed it."""
+    """The field that has a value after some conversion steps, and the rules that changed it."""
 
     place: Place
     rules: tuple[str, ...] = ()
@@ -113,7 +115,7 @@ class TracedValue:
 def ledger(
     converter: Converter, schemas: Mapping[str, Schema], source: str, target: str
 ) -> Ledger | None:
-    """Return the ledger of one conversion path, or None if a function is on it."""
+    """Build the ledger of a conversion path; return None if the path has a conversion function."""
     way = converter.tree.way(source, target)
     hops = [hop.convert for hop in way]
     rules = [each for each in hops if isinstance(each, ByRules)]
@@ -131,7 +133,7 @@ def ledger(
 
 
 def _named(hop: ByRules) -> Iterator[Place]:
-    """Yield the fields that rules name, for versions without a schema."""
+    """Yield the fields that the rules of a conversion step read."""
     for rule in hop.block.rules:
         yield from rule.ports(back=hop.back)[0]
 
@@ -166,7 +168,7 @@ def _joined(before: TracedValue, after: TracedValue) -> TracedValue:
 
 
 def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[TracedValue]:
-    """Return the fields to which one conversion step writes the value of a field."""
+    """Find the fields to which one conversion step writes the value of a field."""
     return _trace(hop.block, place, target, schema, back=hop.back)
 
 
@@ -186,7 +188,7 @@ def _trace(
 def _through(
     rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    """Return the fields to which a rule writes the value that it reads, or a value inside of it."""
+    """Find the fields to which a rule writes the part `rest` of the value that it reads."""
     to = rule.ports(back=back)[1]
     match rule:
         case DropRule():
@@ -215,7 +217,7 @@ def _items(
     *,
     back: bool,
 ) -> list[TracedValue]:
-    """Return the fields to which a rule about the items of a list or map writes a value."""
+    """Find the fields to which a rule about a list or map writes the part `rest` of the value."""
     if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
         if back and not rest:
@@ -249,7 +251,8 @@ def _keyed(
     return [e if e.carried else e.behind(*around).by("keyed", exact=exact) for e in found]
 
 
-# Rules that express every value that a schema allows, so that nothing must be preserved.
+# Rules that convert every value that the schema allows without loss, so that nothing must be
+# preserved.
 
 
 _EXACT_CASTS: Final = {
@@ -262,7 +265,7 @@ _EXACT_CASTS: Final = {
 
 
 def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> bool:
-    """Report whether a rule expresses every value that it may read in a direction."""
+    """Report whether a rule converts every value that the schema allows without loss."""
     match rule:
         case CastRule():
             kinds = (rule.source_type, rule.target_type)
@@ -284,7 +287,7 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
 
 
 def _is_small(schema: Schema | None, factor: int) -> bool:
-    """Report whether every number that a schema allows stays a 64-bit integer when multiplied."""
+    """Report whether each number that a schema allows fits into 64 bits when multiplied."""
     said = schema or {}
     if said.get("type") == "number":
         return False
@@ -297,7 +300,7 @@ def _is_small(schema: Schema | None, factor: int) -> bool:
 
 
 class Observed:
-    """Counts for each field how conversions of objects treated it."""
+    """Counts in how many objects a conversion kept, changed or preserved each field."""
 
     def __init__(
         self, converter: Converter, source: str, target: str, schema: Mapping[str, Any]
@@ -309,7 +312,7 @@ class Observed:
         self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
 
     def see(self, obj: Object, made: Object) -> None:
-        """Record an object of the source version, and its conversion to the target version."""
+        """Count the fields of an object of the source version; `made` is the converted object."""
         visible = self._converter.visible(made)
         carried = self._converter.carried(made)
         lost = [parse_path(text) for text in carried.get(self.source, [])]
@@ -330,7 +333,7 @@ class Observed:
 
 
 def _up_to_list(place: Place) -> Place:
-    """Cut a path at its first list or map, as functions do not declare which items correspond."""
+    """Cut a path at its first list or map: which items correspond after a function is unknown."""
     unnamed = [number for number, step in enumerate(place) if isinstance(step, Inside)]
     return place[: unnamed[0]] if unnamed else place
 

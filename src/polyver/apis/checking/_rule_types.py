@@ -1,7 +1,7 @@
-"""Compare rules with the schemas of the versions: fields that do not exist, and wrong types.
+"""Find conversion rules that name fields which do not exist, or that expect another field type.
 
-`fitting` reports findings for `polyver check`. `check_types` refuses a Conversion for the same
-errors, as its author may not have run `polyver check`.
+`fitting` reports all findings for `polyver check`. `check_types` raises the errors about types when
+a Conversion is applied, as its author may not have run `polyver check`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Schema = Mapping[str, Any]
 def fitting(
     converter: Converter, schemas: Mapping[str, Schema], kind: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field of a rule that is missing in a schema or has another type."""
+    """Yield a finding for each field of a rule that the schema lacks, or that has an unfit type."""
     for version in (each for each in converter.versions if each not in schemas):
         yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
     for edge in converter.tree.edges:
@@ -56,7 +56,7 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version, at a path of its objects."""
+    """A version, and a path in its objects at which rules are compared with the schema."""
 
     version: str
     schema: Schema | None
@@ -170,7 +170,10 @@ class Fit:
             yield from inside.rule(each)
 
     def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
-        """Return the comparison for the rules inside of a rule, at the paths that it connects."""
+        """Return the `Fit` for the rules inside of a rule.
+
+        Its paths begin at the two paths of the outer rule.
+        """
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):
             other = other.inside(ITEM)
@@ -227,7 +230,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
         if any(place[: len(each)] == each for each in seen):
             continue
         if any(port[: len(place)] == place != port for port in ports):
-            continue  # rules take it apart
+            continue  # rules name fields inside of it, which are compared separately
         before = schema_at(source.schema, place) or {}
         for stop in trace(hop, place, target.version, before):
             after = schema_at(target.schema, stop.place)
@@ -245,14 +248,14 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
 
 
 def fits(before: Schema, after: Schema) -> bool:
-    """Report whether values of one type are valid unchanged as values of the other."""
+    """Report whether a value that has the type in `before` also has the type in `after`."""
     one, other = before.get("type"), after.get("type")
     either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
     return not one or not other or one == other or bool(either) or (one, other) == _WIDENED
 
 
 def is_type_of(value: Any, schema: Schema) -> bool:
-    """Return True if a value has the `type` of a schema; other constraints are not checked."""
+    """Report whether a value has the `type` of a schema; other constraints are not checked."""
     known = _TYPES.get(schema.get("type", ""))
     if known is None or (value is None and schema.get("nullable")):
         return True
@@ -274,7 +277,7 @@ _WIDENED = ("integer", "number")
 
 
 def check_types(declared: DeclaredConversion, definition: Definition) -> None:
-    """Refuse a Conversion with a rule that does not fit the types of its fields."""
+    """Raise an error if a rule of a Conversion does not fit the types of its fields."""
     schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
     for number, edge in enumerate(declared.edges):
         for place, rule in enumerate(edge.block.rules):
@@ -309,7 +312,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
 def _misfit_values(
     fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each value of a rule that does not have the type of its field."""
+    """Yield a finding for each value in a rule that does not have the type of the rule's field."""
     here = side.inside(*path)
     for value in values:
         if not is_type_of(value, here.schema or {}):
@@ -321,7 +324,7 @@ def _misfit_values(
 def _passed_on(
     fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding if a rule copies a value unchanged to a field of another type."""
+    """Yield findings for the rules inside of a rule, and for values copied to another type."""
     inside = fit.inside(rule)
     for each in rule.inside.rules:
         yield from _problems(inside, each)

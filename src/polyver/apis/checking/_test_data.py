@@ -1,7 +1,8 @@
-"""Data for generated test objects, read from the rules and functions of a conversion.
+"""Schemas and values for generated test objects, from the rules and functions of a conversion.
 
-A version without a schema gets one, inferred from the fields and types that rules name. Values that
-conversions treat specially help to find errors.
+For a version without a schema, a schema is inferred from the fields and types that rules name. Test
+objects also contain the constants of rules and functions, as conversions often treat these values
+specially.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OPEN: Schema = {"type": "object", **_ANYTHING}
 
 
 def guessed(converter: Converter, version: str) -> Schema:
-    """Return a schema for objects of a version, from which test objects are generated."""
+    """Infer a schema for a version from its rules; test objects are generated from the schema."""
     made: Schema = {"type": "object", "properties": {"spec": {**_OPEN}}}
     for edge in converter.tree.edges:
         if version in (edge.source, edge.target) and isinstance(edge.forward, ByRules):
@@ -109,7 +110,7 @@ _DEPTH = 4
 
 
 def words_of(converter: Converter) -> list[Any]:
-    """Return the strings, numbers and booleans in rules, and those written in functions."""
+    """Return the constants in conversion rules and functions: strings, numbers and booleans."""
     found: list[Any] = []
     for edge in converter.tree.edges:
         if isinstance(edge.forward, ByRules):
@@ -147,7 +148,7 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
 
 
 def _function(found: object, depth: int = 0) -> Iterator[Any]:
-    """Yield the constants in a function's code, in the globals it names and in its closure."""
+    """Yield the constants in a function's code, in its closure, and in the globals it names."""
     if depth > _DEPTH:
         return
     function = getattr(found, "function", found)
@@ -175,7 +176,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _plain(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield plain values, and the keys and items of the collections among them."""
+    """Yield the values; for a collection, yield its keys and items instead."""
     for value in values:
         if isinstance(value, Mapping):
             yield from (*value, *value.values())

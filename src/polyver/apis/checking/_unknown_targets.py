@@ -1,7 +1,7 @@
-"""Refuse rules that write a field which the version does not have.
+"""Refuse a Conversion with a rule that writes a field which the version does not have.
 
-Such a value would only be preserved and never be visible. The path is most likely mistyped, and
-the author of the Conversion gets the error when applying it.
+The written value would only be preserved and never be visible. Most likely the path is mistyped, so
+the error is raised when a user applies the Conversion.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _structures(definition: Definition) -> Structures:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One version, at a path of its objects."""
+    """A version, and a path in its objects."""
 
     version: str
     place: StructuralSchema | None
@@ -58,7 +58,7 @@ class _End:
         return _End(self.version, place, (*self.at, *steps))
 
     def unnamed(self) -> _End:
-        """Return the path of the items of the list, or of the values of the map, at this path."""
+        """Return the end for the items of the list, or for the values of the map, at this path."""
         is_list = self.place is not None and self.place.type == "array"
         return self.inside(ITEM if is_list else VALUE)
 
@@ -80,7 +80,7 @@ class _Missing:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The two paths that rules connect, one in each version."""
+    """The two paths, one in each version, between which a block of rules converts."""
 
     source: _End
     target: _End
@@ -92,7 +92,7 @@ class _Ends:
 
     def missing(self, rule: ConversionRule) -> Iterator[_Missing]:
         if isinstance(rule, DropRule):
-            return  # it restores what was there, and never writes anything else
+            return  # a drop rule writes only the value that was preserved at the same path
         for end, paths in ((self.source, rule.sources), (self.target, rule.targets)):
             for number, path in enumerate(paths):
                 if not end.has(path):
@@ -130,7 +130,7 @@ def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[Polyv
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:
-    """Return the key of the rule's declaration under which the missing field is named."""
+    """Return the key in the YAML of a rule under which the missing field is written."""
     if "at" in written:
         return ("at",) if missing.is_source or "as" not in written else ("as",)
     if missing.is_source:

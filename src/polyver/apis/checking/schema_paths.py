@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 
 
 class Inside(Enum):
-    """A step into the items of a list or the values of a map."""
+    """A path element for the items of a list, or for the values of a map."""
 
     ITEM = "[]"
     VALUE = "{}"
@@ -27,7 +27,7 @@ Place = tuple[str | Inside, ...]
 
 
 def show(place: Sequence[str | Inside]) -> str:
-    """Return the notation of a path.
+    """Format a path as text.
 
     >>> show(("spec", "ports", ITEM, "name")), show(("spec", "env", VALUE))
     ('spec.ports[].name', 'spec.env{}')
@@ -45,9 +45,9 @@ def show(place: Sequence[str | Inside]) -> str:
 
 
 def places(schema: Schema, *, leaves: bool = False) -> Iterator[Place]:
-    """Yield every path of a version's objects that its schema names, except metadata.
+    """Yield every path that a schema names, except paths in metadata.
 
-    With `leaves`, yield only paths that have no named fields inside.
+    With `leaves`, yield only the paths of values for which the schema names no fields.
     """
     known = schema.get("properties") or {}
     for name, each in known.items():
@@ -72,7 +72,7 @@ _DEEPER = ("properties", "items", "additionalProperties")
 
 
 def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | None:
-    """Return the schema of a path, or None if it has none."""
+    """Return the schema at a path, or None if there is none."""
     for step in place:
         if schema is None:
             return None
@@ -86,7 +86,7 @@ def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | 
 
 
 def has(place: StructuralSchema | None, path: Sequence[str | Inside]) -> bool:
-    """Report whether objects may have a value at a path; without a schema they may."""
+    """Report whether a schema allows a value at a path; without a schema every path is allowed."""
     for step in path:
         if step is ITEM:
             place = items(place)

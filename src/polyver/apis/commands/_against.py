@@ -1,7 +1,8 @@
-"""Earlier definitions and conversions: in files, in a git revision, or on a cluster.
+"""Read earlier CustomResourceDefinitions and conversions for `polyver check --against`.
 
-A separate process reads the kinds of a revision from a copy of the files: this process cannot
-import another version of a module that it has imported.
+They are read from files, from a git revision, or from a cluster. A separate process reads kinds
+that a git revision declares in Python, from a copy of the files: this process cannot import the
+earlier version of a module of which it has imported the current version.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _RUN = "import sys; from polyver.app import main; sys.exit(main())"
 
 @dataclass(slots=True)
 class Earlier:
-    """Earlier CustomResourceDefinitions, and the earlier conversions that are known."""
+    """Earlier CustomResourceDefinitions by name, and earlier conversions by group and kind."""
 
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     conversions: dict[Key, EarlierConversions] = field(default_factory=dict)
@@ -60,7 +61,11 @@ class Earlier:
 def earlier(
     against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
-    """Yield the earlier state while the `with` block runs; `names` are the current definitions."""
+    """Read the earlier state that `against` names, for use in a `with` block.
+
+    `names` are the names of the current CustomResourceDefinitions. `kinds` and `conversions` are
+    the arguments of the command.
+    """
     if against.startswith(CLUSTER):
         yield _on_cluster(against, names)
     elif Path(against).exists():
@@ -73,7 +78,7 @@ def earlier(
 def compared(
     definitions: Mapping[str, Definition], before: Earlier, against: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each change since the earlier definitions that may break their users."""
+    """Yield a finding for each change of a CustomResourceDefinition that may break its users."""
     for name, old in before.definitions.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, but not here")
@@ -88,7 +93,7 @@ def compared(
 def behaving(
     subjects: Sequence[CheckedKind], before: Earlier, against: str, *, examples: int, seed: int
 ) -> Iterator[ConversionFinding]:
-    """Report the fields that the current conversions show differently from the earlier ones."""
+    """Yield a finding for each field that current and earlier conversions show differently."""
     for subject in subjects if examples else ():
         converter = subject.converter
         known = before.conversions.get((converter.group, converter.kind))
@@ -108,9 +113,9 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 
 
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
-    """Return the earlier definition; without `conversion` if the current definition has none.
+    """Return the earlier CRD; leave out `spec.conversion` if the current CRD has none.
 
-    Users often add the conversion to a manifest later.
+    Users often add `spec.conversion` to the manifest only when they install it.
     """
     if now.strategy or now.webhook:
         return old
@@ -119,7 +124,7 @@ def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
 
 
 def _on_cluster(against: str, names: Sequence[str]) -> Earlier:
-    """Return the definitions and conversions on a cluster of the kinds in `names` only."""
+    """Read from a cluster the CustomResourceDefinitions in `names`, and their Conversions."""
     context = against.removeprefix(CLUSTER)
     server, found = definitions_on(context, names)
     if not found:
@@ -152,7 +157,7 @@ def _in_manifests(names: Sequence[str]) -> Earlier:
 def _conversions_in(
     documents: Sequence[Document], definitions: Iterable[Definition]
 ) -> dict[Key, EarlierConversions]:
-    """Return the earlier conversions; warn about each invalid Conversion and skip it."""
+    """Build the conversions that documents declare; skip invalid Conversions with a warning."""
     known = {(each.group, each.kind): each for each in definitions}
     made: dict[Key, EarlierConversions] = {}
     for document in objects_of(documents, GROUP, KIND):
@@ -195,7 +200,7 @@ def _of_revision(
 
 
 def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write one regular file; skip everything else, such as links that lead out of the folder."""
+    """Write one regular file of an archive; skip links, as they may lead out of the folder."""
     content = files.extractfile(member) if member.isfile() else None
     if content is not None:
         path = folder / member.name
@@ -204,7 +209,7 @@ def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> No
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Report whether the earlier revision has a file; always True for the name of a module."""
+    """Report whether the earlier revision has a file; return True for the name of a module."""
     is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
     return not is_path or (folder / name).exists()
 
@@ -212,7 +217,7 @@ def _is_there(folder: Path, name: str) -> bool:
 def _git(*arguments: str, revision: str, at: Path | None = None) -> bytes:
     try:
         ran = subprocess.run(  # noqa: S603 - git, with arguments that cannot be options
-            ["git", *arguments],  # noqa: S607 - whichever git its user has
+            ["git", *arguments],  # noqa: S607 - the git in the PATH of the user
             cwd=at,
             capture_output=True,
             check=False,

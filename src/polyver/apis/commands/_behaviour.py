@@ -1,7 +1,8 @@
-"""The conversions of kinds in another revision of a project, run in a separate process.
+"""Run the conversions of kinds in another git revision of a project, in a separate process.
 
-The process reads the kinds from the files of that revision and describes them. Then it answers
-each line: an object and a version in, the converted object or an error out.
+The process reads the kinds from the files of that revision, and writes a description of the kinds
+as one line. Then it reads requests from standard input, one in each line: an object and a target
+version. It writes one line for each: the converted object, or an error.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _RUN = "import sys; from polyver.apis.commands._behaviour import answer; answer(
 
 
 class NotConvertedThen(Exception):
-    """The earlier revision could not convert an object; the message is its error."""
+    """The conversion in the earlier revision failed; the message is the error that it raised."""
 
 
 @contextmanager
 def behaviour_in(
     folder: Path, names: Sequence[str], revision: str
 ) -> Iterator[dict[Key, EarlierConversions]]:
-    """Yield the conversions of the kinds in a folder while the `with` block runs."""
+    """Run a process that converts with the kinds in a folder, until the `with` block ends."""
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],
         cwd=folder,
@@ -81,7 +82,7 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
 
 
 def answer(names: Sequence[str]) -> None:
-    """Answer requests on standard output; output of the kinds' own code goes to standard error."""
+    """Answer requests on standard output; redirect what the code of kinds prints to stderr."""
     from polyver.apis.commands.kinds import load_kinds
 
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:

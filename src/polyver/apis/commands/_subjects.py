@@ -1,4 +1,4 @@
-"""Load the kinds and conversions for `polyver check`, with findings for those that are invalid."""
+"""Load the kinds and conversions that `polyver check` checks; report invalid ones as findings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["LoadedKinds", "load_subjects"]
 
 @dataclass(slots=True)
 class LoadedKinds:
-    """Kinds that can be checked, all definitions, and findings for kinds that are invalid."""
+    """The kinds to check, all CRDs by name, and a finding for each invalid kind."""
 
     subjects: list[CheckedKind] = field(default_factory=list)
     definitions: dict[str, Definition] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class LoadedKinds:
 def load_subjects(
     kinds: Sequence[str], conversions: Sequence[str], *, show_traceback: bool
 ) -> LoadedKinds:
-    """Load the kinds and conversions to check; raise an error for a file that cannot be read."""
+    """Load the kinds and conversions to check; raise an error if a file cannot be read."""
     loaded = LoadedKinds()
     documents = read_manifests(conversions)
     described = [*objects_of(documents, GROUP, KIND)]

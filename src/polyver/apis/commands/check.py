@@ -1,4 +1,4 @@
-"""`polyver check`: check that the versions of kinds are compatible with each other."""
+"""`polyver check`: test the conversions of kinds, and find incompatible changes of kinds."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ def check(
     form: Annotated[_CheckFormat, Parameter(name=["-o"])] = _CheckFormat.TEXT,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Check conversions on generated objects, rules against schemas, and incompatible changes.
+    """Test conversions with generated objects, and check that rules fit the schemas.
 
-    Prints how each field is converted between each two versions, then every finding with the
-    smallest object that reproduces it. The exit code is 1 if a finding is breaking.
+    With --against, also report incompatible changes.
+
+    The command prints how each field is converted between every two versions of a kind. Then it
+    prints each finding, with the smallest object that reproduces the finding. The exit code is 1 if
+    a finding is breaking.
 
     Example: polyver check myproject.kinds --against main
 
@@ -58,23 +61,24 @@ def check(
     conversions
         A file or folder with Conversions and their CustomResourceDefinitions; repeatable.
     examples
-        The number of objects to generate for each kind. 0 generates none, and does not need
-        hypothesis.
+        The number of objects to generate for each kind, with the Python package hypothesis. With 0,
+        no objects are generated and hypothesis is not needed.
     seed
         The seed of the generated objects: the same seed generates the same objects. Each run
         prints its seed.
     against
-        The earlier state to compare with: a file or folder with CustomResourceDefinitions and
-        Conversions; a git revision, from which the same kinds are read; cluster: for the cluster
-        of the current context, or cluster:CONTEXT. Reports incompatible changes, and each field
-        that the conversions show differently than before, with the smallest object. With
-        --examples 0 only schemas are compared.
+        The earlier state to compare with. Either a file or folder with CustomResourceDefinitions
+        and Conversions; or a git revision, from which the same kinds are read; or 'cluster:' for
+        the cluster of the current context, or 'cluster:CONTEXT' for another. The command reports
+        incompatible changes of CustomResourceDefinitions. It also converts generated objects with
+        the earlier and the current conversions, and reports each field that differs. With
+        --examples 0, only CustomResourceDefinitions are compared.
     strict
-        Exit with 1 for risky findings, too.
+        Exit with 1 also if a finding is risky.
     form
         The output format.
     traceback
-        Also print the traceback if your code fails.
+        Also print the traceback if Python code of your kinds fails.
     """
     from polyver.apis.commands._subjects import load_subjects
     from polyver.apis.commands.check_output import print_text
@@ -103,12 +107,12 @@ def _compared(
     examples: int,
     seed: int,
 ) -> list[ConversionFinding]:
-    """Return the incompatible changes since the earlier definitions and conversions."""
+    """Compare with the earlier CustomResourceDefinitions and conversions; return the findings."""
     from polyver.apis.commands._against import behaving, compared, earlier
 
     with earlier(against, [*loaded.definitions], kinds, conversions) as before:
         found = [*compared(loaded.definitions, before, against)]
-        # Conversion functions may print: their output must not mix with the findings on stdout.
+        # Conversion functions may print. On stdout, that would mix with the findings.
         with redirect_stdout(sys.stderr):
             seen = behaving(loaded.subjects, before, against, examples=examples, seed=seed)
             return [*found, *seen]
@@ -124,7 +128,7 @@ def _checked(
         # Hypothesis would leave a folder in the current directory.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(data_folder() / "hypothesis"))
     for subject in subjects:
-        # Conversion functions may print: their output must not mix with the findings on stdout.
+        # Conversion functions may print. On stdout, that would mix with the findings.
         with progress_bar(subject.name, examples) as progress, redirect_stdout(sys.stderr):
             yield subject, run(subject, examples=examples, seed=seed, progress=progress)
 

@@ -1,4 +1,7 @@
-"""Text output of `polyver check`: ledgers, and findings with the objects that show them."""
+"""Print the result of `polyver check`: a ledger for every two versions, and the findings.
+
+A ledger lists, for each field of a version, the result of converting the field to another version.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,10 @@ def _example(example: Counterexample) -> Iterator[str]:
 
 
 def _yaml(value: Any) -> list[str]:
-    """Return lines of YAML: `apiVersion` and `kind` first, without preserved fields."""
+    """Format a value as lines of YAML, with `apiVersion` and `kind` first.
+
+    The annotation of preserved fields is left out.
+    """
     if not isinstance(value, dict):
         return dump_yaml(value).splitlines()
     shown = _without_carry(value)

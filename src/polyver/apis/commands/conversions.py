@@ -1,4 +1,4 @@
-"""Load Conversions and kinds from files, for commands that convert or serve."""
+"""Load Conversions and kinds from files, for `polyver convert` and `polyver serve`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Key = tuple[str, str]
 def load_converters(
     paths: Sequence[str], kinds: Sequence[str] = (), *, show_traceback: bool = False
 ) -> dict[Key, Converter]:
-    """Return the converters by group and kind, from manifests and from kinds in Python.
+    """Build converters, by group and kind, from manifests and from kinds declared in Python.
 
-    CustomResourceDefinitions among the manifests state which fields the versions of a kind have.
+    The schemas of the versions are read from CustomResourceDefinitions among the manifests.
     """
     found = _converters(paths, _kinds(kinds, show_traceback=show_traceback))
     if not found:
@@ -32,7 +32,7 @@ def load_converters(
 
 
 def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandlers:
-    """Return the handlers that a webhook serves: the converters, and the admission chain."""
+    """Build the handlers that a webhook server calls: the converters, and the admission chain."""
     from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.kube.server.admission import AdmissionChain
     from polyver.webhook import ReviewHandlers

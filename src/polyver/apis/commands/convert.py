@@ -35,29 +35,33 @@ def convert(
     explain: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Convert objects to another version of their kind, without loss, and print them.
+    """Convert objects to another version of their kind, and print the converted objects.
+
+    Fields that the version of --to cannot express are preserved in the printed object, so that
+    converting the object back restores the fields.
 
     Example: polyver convert -f crontab.yaml --conversions conversions/ --to stable.example.com/v2
 
     Parameters
     ----------
     file
-        A file or folder with the objects, or - for standard input; repeatable. The items of lists
-        are converted one by one.
+        A file or folder with the objects, or '-' for standard input; repeatable. The items of a
+        List object are converted and printed one by one.
     to
-        The version to convert to: GROUP/VERSION. Objects of other groups are not changed.
+        The version to convert to: GROUP/VERSION. Objects of other API groups are printed unchanged.
     conversions
-        A file or folder with Conversions; repeatable. CustomResourceDefinitions among them define
-        the fields of each version.
+        A file or folder with Conversions; repeatable. CustomResourceDefinitions in these files
+        state which fields each version has.
     kinds
-        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
+        A Python module, file or folder with kinds declared in Python, as for `polyver crds`;
+        repeatable.
     output
         The output format.
     explain
-        Also print, on standard error, the preserved fields of each object: fields that this
-        version cannot express.
+        Also print the preserved fields of each object on standard error: fields that the version of
+        --to cannot express.
     traceback
-        Also print the traceback if your code fails.
+        Also print the traceback if Python code of your kinds fails.
     """
     group, version = _target(to)
     if not conversions and not kinds:
@@ -85,7 +89,7 @@ def _target(text: str) -> Key:
 
 
 def _objects(documents: Sequence[Document]) -> Iterator[Document]:
-    """Yield the objects in documents; the items of a List one by one."""
+    """Yield the objects in documents; for a List object, yield its items instead."""
     for document in documents:
         value = document.value
         if not isinstance(value, Mapping):

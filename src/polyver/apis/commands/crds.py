@@ -39,7 +39,7 @@ def crds(
     admission: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write the CustomResourceDefinitions of kinds; the output is deterministic.
+    """Write the CustomResourceDefinitions of kinds; the same kinds give the same bytes.
 
     Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
 
@@ -55,22 +55,24 @@ def crds(
     output
         A folder for one file per kind, or one file for all. Default: standard output.
     check
-        Write nothing; show differences from the files in --output, and exit with 1 if there are
-        any.
+        Write nothing. Compare with the files in --output, print the differences, and exit with 1 if
+        a file differs.
     webhook_service
-        The Service of the conversion webhook, for kinds with several versions:
+        The Service of the webhook server that converts kinds with several versions:
         NAMESPACE/NAME[:PORT].
     webhook_url
-        The URL of the conversion webhook, if it is outside the cluster.
+        The URL of the conversion webhook, if the webhook server is outside the cluster.
     webhook_ca
-        A PEM file with the certificate authorities that API servers trust for this webhook.
+        A PEM file with the certificate authorities that API servers trust for this webhook server.
     inject_ca_from
-        The Certificate from which cert-manager injects the CA: NAMESPACE/NAME.
+        The Certificate object from which cert-manager injects the CA bundle: NAMESPACE/NAME.
     admission
-        Also write a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration for the same
-        webhook, for hooks and for kinds that are converted.
+        Also write a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. Both call
+        the webhook server that --webhook-service or --webhook-url names; one of these options is
+        required. The configurations cover kinds with functions that default or validate objects,
+        and kinds with several versions that the webhook server converts.
     traceback
-        Also print the traceback if your code fails.
+        Also print the traceback if Python code of your kinds fails.
     """
     if output in [each.value for each in ManifestFormat]:
         hint = f"for a format, write -o {output}"
@@ -136,7 +138,7 @@ def _bundle(file: Path | None) -> str:
 
 
 def _admission(webhook: Webhook | None) -> Webhook:
-    """Return the address of the admission webhooks: the same server, with other paths."""
+    """Return the address of the webhook server without the path of the conversion webhook."""
     if webhook is None:
         raise Misused("--admission needs --webhook-service or --webhook-url")
     if not webhook.url:
@@ -151,7 +153,7 @@ def _admission(webhook: Webhook | None) -> Webhook:
 def _manifests(
     kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the manifests by the name of their file."""
+    """Build the manifests, by the name of the file to write them to."""
     from polyver.apis.crds import crd_of
 
     crds = [crd_of(kind.definition(), webhook) for kind in kinds]
@@ -183,7 +185,7 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
 def _texts(
     manifests: dict[str, list[dict[str, Any]]], form: ManifestFormat, output: str | None
 ) -> dict[Path, str]:
-    """Return the content of each file; one content if the output is a file or is printed."""
+    """Format manifests as the text of each file; as one text if `output` is a file or None."""
     if output is not None and _is_folder(output):
         return {
             Path(output) / f"{name}.{form.value}": manifests_text(each, form)

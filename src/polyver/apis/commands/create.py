@@ -1,4 +1,4 @@
-"""`polyver create`: start a project of kinds, or add a version to one."""
+"""`polyver create`: create a kind in a new or existing project, or add a version to a kind."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def api(
 ) -> None:
     """Create a kind with its controller and tests, or add a version to an existing kind.
 
-    The first version of a kind gets a module, a controller and tests, in a project that is created
-    if needed. Every other version is a copy of the version that was declared last, with an edge
-    (a conversion) between them and a table of tests. Existing files are only extended.
+    For the first version of a kind, the command writes a Python module with the kind and its
+    controller, and tests. It creates a project if there is none. For every other version, it copies
+    the class of the version that is declared last. It adds an edge, which converts between the two
+    versions, and a test for the edge. In existing files, the command only adds text, and corrects
+    the `storage` arguments of the versions.
 
     Example: polyver create api --group stable.example.com --version v2 --kind CronTab --storage
 
@@ -45,15 +47,16 @@ def api(
     kind
         The kind, in CamelCase.
     storage
-        Make this version the storage version; the first version of a kind always is.
+        Make this version the storage version. The first version of a kind always becomes the
+        storage version.
     plural
-        The plural name, if it cannot be derived from the kind.
+        The plural name. Default: derived from the kind.
     scope
         The scope of the objects. Default: Namespaced.
     output
         The folder of the project. Default: the current folder.
     dry_run
-        Write nothing; print the files that would be written.
+        Write nothing. Print the names of the files that would be written or changed.
     """
     from polyver.apis.commands.scaffold import NewApi, plan, read_project, write_all
 

@@ -1,6 +1,7 @@
-"""Find kinds in the modules of a project, in files and folders, and in CRD manifests.
+"""Find kinds in Python modules, in files and folders, and in CustomResourceDefinition manifests.
 
-This runs the project's code; its errors are reported like any other error.
+To find kinds in Python, the module imports the project's code, and so runs it. An exception in that
+code is reported as an error of the command.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ _SKIPPED = ("__main__.py", "__pycache__", "node_modules")
 
 
 def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Kind]:
-    """Return the kinds in modules, .py files, folders and manifests, sorted by name.
+    """Find the kinds in modules, .py files, folders and manifests; return them sorted by name.
 
-    Without names, pyproject.toml states where they are. A kind that is not complete is an error.
+    Without `names`, use the modules, files and folders that pyproject.toml lists. A kind that is
+    not valid as a whole is an error.
     """
     from polyver.apis.crds import crd_of
 
@@ -42,7 +44,7 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
 
 
 def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterator[Kind]:
-    """Yield the kinds as they are found, complete or not."""
+    """Yield the kinds in the order in which they are found, even invalid ones."""
     folder = Path()
     if not names:
         folder, names = _project()
@@ -51,7 +53,7 @@ def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterato
 
 
 def _project() -> tuple[Path, list[str]]:
-    """Return the project's folder, at or above the current one, and where its kinds are."""
+    """Return the project's folder, and the modules, files and folders that it lists for kinds."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -78,12 +80,15 @@ def _project_file(file: Path) -> dict[str, Any]:
 
 
 def kinds_said(project: Mapping[str, Any], at: str) -> list[str] | None:
-    """Return the kinds that a pyproject.toml lists; `at` is its path, for errors."""
+    """Return the modules, files or folders of kinds that a pyproject.toml lists, or None.
+
+    `at` is the path of the pyproject.toml, for errors.
+    """
     return names_said(project, "kinds", at)
 
 
 def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | None:
-    """Return the kinds, functions or catalogues that a pyproject.toml lists, or None."""
+    """Return the names that a pyproject.toml lists for kinds, functions or catalogues, or None."""
     said = table(project, "tool", "polyver").get(what)
     if said is None:
         return None
@@ -94,7 +99,7 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
 
 
 def project_names(what: str) -> tuple[Path, list[str]]:
-    """Return the project's folder and the names that it lists; without a project, an empty list."""
+    """Return the project's folder and the names that its pyproject.toml lists, if any."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -104,7 +109,7 @@ def project_names(what: str) -> tuple[Path, list[str]]:
 
 
 def table(project: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """Return a table of pyproject.toml; an empty one if it is missing or not a table."""
+    """Return a TOML table inside a parsed pyproject.toml; {} if there is no such table."""
     for name in names:
         project = project.get(name, {})
         if not isinstance(project, dict):
@@ -143,7 +148,7 @@ def _in_path(path: Path) -> Iterator[Kind]:
 
 
 def _may_hold_kinds(file: Path, folder: Path) -> bool:
-    """Report whether to read a file of a folder; Python without the word polyver is not run."""
+    """Report whether to read a file; a Python file without the word polyver is not imported."""
     inside = file.relative_to(folder).parts
     hidden = any(part.startswith(".") or part in _SKIPPED for part in inside)
     if hidden or file.suffix not in (".py", *SUFFIXES) or not file.is_file():
@@ -152,7 +157,7 @@ def _may_hold_kinds(file: Path, folder: Path) -> bool:
     try:
         return word in file.read_bytes()
     except OSError:
-        return True  # reading it raises the error with its reason
+        return True  # the file is read later, which raises an error with the reason
 
 
 def _kinds_of(module: ModuleType) -> Iterator[Kind]:

@@ -1,6 +1,6 @@
-"""Find changes of a schema or CustomResourceDefinition that break users of the earlier one.
+"""Find changes of a schema or of a CustomResourceDefinition that break its existing users.
 
-Every finding is plain data: its path, its severity, the fact and the advice.
+A finding is plain data: the path of the change, its severity, the fact and the advice.
 
 >>> before = {"type": "object", "properties": {"size": {"type": "integer"}}}
 >>> after = {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}

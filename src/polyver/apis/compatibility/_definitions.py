@@ -30,8 +30,9 @@ def compare_definitions(
 ) -> list[CompatibilityFinding]:
     """Return the changes that break users of a CustomResourceDefinition, or may break them.
 
-    Both are apiextensions.k8s.io/v1; the status of one from a cluster states which versions are
-    stored. Safe changes are left out, unless `least` is `FindingSeverity.SAFE`.
+    Both CustomResourceDefinitions are in apiextensions.k8s.io/v1. If the old one was read from a
+    cluster, its status states in which versions objects are stored. Safe changes are left out,
+    unless `least` is `FindingSeverity.SAFE`.
     """
     return within(_compare(old, new), least)
 
@@ -96,7 +97,7 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 
 def _named(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names, with defaults that follow from the kind."""
+    """Return `spec.names`, with the defaults that an API server derives from the kind."""
     names = spec.get("names") or {}
     kind = names.get("kind") or ""
     return {
@@ -146,7 +147,7 @@ def _compare_version(name: str, old: Version, new: Version) -> Iterator[Compatib
 
 
 def _schema(version: Version) -> Schema:
-    """Return the schema of a version; without one, a schema that allows anything."""
+    """Return the schema of a version; if there is none, a schema that allows everything."""
     schema: Schema | None = _at(version, ("schema", "openAPIV3Schema"))
     return _ANYTHING if schema is None else schema
 

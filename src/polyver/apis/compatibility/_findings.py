@@ -1,6 +1,7 @@
-"""Findings, the pair of schemas that is compared at each path, and normal forms of schemas.
+"""Findings, the pair of schemas that is compared at a path, and functions on schemas.
 
-A normal form is what two schemas are compared by: types, paths, and schemas without documentation.
+The functions give the types that a schema allows, the notation of a path, and a schema without its
+documentation.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityFinding:
-    """One change from the earlier schema or definition."""
+    """One change of a schema or CustomResourceDefinition."""
 
     version: str
-    """The API version; empty if the finding is about the whole definition."""
+    """The API version; empty if the finding is about the whole CustomResourceDefinition."""
     path: str
-    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or of the definition
-    (`spec.scope`, `spec.versions[v1].served`); empty for the whole object.
+    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or of the
+    CustomResourceDefinition (`spec.scope`, `spec.versions[v1].served`); empty for the whole object.
     """
     rule: str
     """The name of one of `RULES`."""
@@ -63,7 +64,7 @@ def _text(value: str | Enum) -> str:
 def found(
     rule: str, path: str, fact: str, *, version: str = "", other: str = ""
 ) -> CompatibilityFinding:
-    """Return a finding of a rule; `other` is the field that its advice names."""
+    """Build the finding for a comparison rule; `other` is the field that the advice names."""
     known = RULES[rule]
     advice = known.advice.format(other=other)
     return CompatibilityFinding(version, path, rule, known.severity, fact, advice)
@@ -72,7 +73,7 @@ def found(
 def within(
     findings: Iterable[CompatibilityFinding], least: FindingSeverity
 ) -> list[CompatibilityFinding]:
-    """Return the findings that have at least a severity."""
+    """Return the findings whose severity is `least` or worse."""
     return [finding for finding in findings if finding.severity.rank <= least.rank]
 
 
@@ -84,9 +85,9 @@ class SchemaPair:
     new: Schema
     path: str = ""
     required: bool = False
-    """True if the new schema of the object around it requires it."""
+    """True if the new schema of the parent object requires this field."""
     limited: bool = False
-    """True if constraints further outside cover this path, so that a default may violate them."""
+    """True if a constraint of a parent applies to this path, so that a default may violate it."""
 
     def found(
         self, rule: str, fact: str, *, at: str | None = None, other: str = ""
@@ -94,7 +95,7 @@ class SchemaPair:
         return found(rule, self.path if at is None else at, fact, other=other)
 
     def changed(self, keyword: str) -> tuple[Any, Any]:
-        """Return the old and the new value of a keyword; any empty value is None."""
+        """Return the old and the new value of a schema keyword; None for an empty value."""
         return self.old.get(keyword) or None, self.new.get(keyword) or None
 
 
@@ -107,7 +108,7 @@ _PLAIN_NAME = re.compile(r"[\w-]+")
 
 
 def types_of(schema: Schema) -> frozenset[str]:
-    """Return the types that a value may have; empty if it may have any."""
+    """Return the types that a schema allows; an empty set if it allows every type."""
     if schema.get(INT_OR_STRING):
         return frozenset(["integer", "string"])
     return frozenset([schema["type"]] if schema.get("type") else [])
@@ -125,7 +126,7 @@ def may_be(schema: Schema, kind: str) -> bool:
 
 
 def path_to(path: str, name: str) -> str:
-    """Return the path of a field; a name that is not plain is quoted.
+    """Append a field name to a path; quote a name with characters such as a dot.
 
     >>> path_to("spec", "size"), path_to("spec", "a.b")
     ('spec.size', 'spec["a.b"]')

@@ -1,4 +1,4 @@
-"""All rules of findings, with severity and advice; the reference documentation lists them."""
+"""All comparison rules, with severity and advice; the reference documentation lists the rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FindingSeverity(Enum):
 
     @property
     def rank(self) -> int:
-        """The position in order of severity; 0 is the worst."""
+        """The position in the order of severities; 0 is the worst severity."""
         return [*FindingSeverity].index(self)
 
 

@@ -1,7 +1,8 @@
 """Compare two schemas path by path.
 
-At each path, the comparison looks at the value itself (in `_values`), at the alternatives, and at
-the fields, the other keys and the items, whose schemas it compares next.
+At each path, the keywords that limit the value itself are compared first (in `_values`), then the
+alternatives (`anyOf`, `oneOf`, `allOf`, `not`). Then the schemas of fields, of other keys and of
+items are compared in the same way.
 """
 
 from __future__ import annotations
@@ -38,18 +39,20 @@ __all__ = ["compare_schemas"]
 def compare_schemas(
     old: Schema, new: Schema, *, version: str = "", least: FindingSeverity = FindingSeverity.RISKY
 ) -> list[CompatibilityFinding]:
-    """Return the changes of an openAPIV3Schema that break objects or clients, or may break them.
+    """Find changes of an openAPIV3Schema that break objects or clients, or may break them.
 
-    Both must have passed `check_schema`. Safe changes are left out, unless `least` is
-    `FindingSeverity.SAFE`. Without a breaking or risky finding, every object that was valid
-    before is valid afterwards, and is kept unchanged except for new fields that have a default.
+    Both schemas must have passed `check_schema`. Safe changes are left out, unless `least` is
+    `FindingSeverity.SAFE`. If no finding is breaking or risky, every object that the old schema
+    allows is also valid with the new schema. An API server then stores the object unchanged, except
+    for the defaults of new fields.
 
     >>> before = {"type": "object", "properties": {"cron": {"type": "string"}}}
     >>> after = {"type": "object", "properties": {"schedule": {"type": "string"}}}
     >>> [finding.fact for finding in compare_schemas(before, after)]
     ['string was removed; values are dropped; the new field schedule has the same schema']
     """
-    # The root is always a complete object, but its schema does not state it.
+    # The root of a schema is always a complete object, with apiVersion, kind and metadata. The
+    # schema does not state that.
     whole = SchemaPair({**old, EMBEDDED: True}, {**new, EMBEDDED: True})
     return within((replace(each, version=version) for each in _compare(whole)), least)
 
@@ -61,23 +64,6 @@ def _compare(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         if changed.severity is FindingSeverity.BREAKING:
             return
     yield from compare_value(place)
-    yield from _compare_alternatives(place)
-    for each in _compare_inside(place):
-        if isinstance(each, SchemaPair):
-            yield from _compare(each)
-        else:
-            yield each
-
-
-# Alternatives: anyOf, oneOf, allOf and not, as far as one option obviously implies another.
-
-
-_INTEGER_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
-_INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
-
-
-def _compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield a finding for each of anyOf, oneOf, allOf and not that changed."""
     for name in ALTERNATIVES:
         old, new = _options(place.old, name), _options(place.new, name)
         if _without(old, new) or _without(new, old):
@@ -85,10 +71,23 @@ def _compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
             rule = "alternatives-widened" if fits else "alternatives-changed"
             fact = f"{name} {'was added' if not old else 'changed' if new else 'was removed'}"
             yield place.found(rule, fact)
+    for each in _compare_inside(place):
+        if isinstance(each, SchemaPair):
+            yield from _compare(each)
+        else:
+            yield each
+
+
+# Alternatives are the schemas (options) under anyOf, oneOf, allOf and not. A change is safe only if
+# it is obvious that each value which passes the old options also passes the new ones.
+
+
+_INTEGER_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
 
 
 def _options(schema: Schema, name: str) -> list[Any]:
-    """Return the options of a keyword, without those that int-or-string implies."""
+    """Return the options of a keyword, without those that x-kubernetes-int-or-string implies."""
     found = schema.get(name)
     options = [found] if name == "not" and found is not None else found or []
     made = [bare(each) for each in options]
@@ -100,7 +99,7 @@ def _options(schema: Schema, name: str) -> list[Any]:
 
 
 def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return the options that are not in `others`; each of the others cancels one option."""
+    """Return the options that are not in `others`; each of `others` removes one equal option."""
     left, found = [*others], []
     for option in options:
         place = next((i for i, other in enumerate(left) if same(option, other)), None)
@@ -120,7 +119,7 @@ def _all_widened(old: list[Any], new: list[Any]) -> bool:
 
 
 def _never(_: list[Any], __: list[Any]) -> bool:
-    """Return False, as any change of these options is a finding.
+    """Return False, as every change of the options of `oneOf` or `not` is a finding.
 
     A wider option of `oneOf` may let a second option match; a wider option of `not` forbids more.
     """
@@ -144,7 +143,7 @@ def _implies(one: Schema, other: Schema) -> bool:
 
 
 class _UnknownFieldHandling(Enum):
-    """Treatment of a key that has no schema."""
+    """What an API server does with a key that has no schema."""
 
     DROPPED = "dropped"
     KEPT = "kept"
@@ -159,9 +158,10 @@ _LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-
 
 
 def _compare_inside(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
-    """Yield the changes of fields and items, and pairs of inner schemas to compare next."""
+    """Yield the findings for fields and items, and the pairs of inner schemas to compare next."""
     if bool(place.old.get(EMBEDDED)) is not bool(place.new.get(EMBEDDED)):
-        # That is a finding by itself; the fields of an embedded resource are not listed as well.
+        # This change is a finding by itself, so findings for the standard fields of an embedded
+        # resource are not added.
         place = replace(place, old=_loose(place.old), new=_loose(place.new))
     if may_be(place.old, "object"):
         yield from _compare_fields(place)
@@ -193,7 +193,7 @@ def _inner(
 
 
 def _fields(schema: Schema) -> Mapping[str, Schema]:
-    """Return the schemas of the declared fields and, in embedded resources, of standard fields."""
+    """Return the schemas of declared fields; in embedded resources, also of standard fields."""
     fields: Mapping[str, Schema] = schema.get("properties") or {}
     if not schema.get(EMBEDDED):
         return fields
@@ -204,7 +204,7 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
 
 
 def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
-    """Return the schema or the treatment of keys that `properties` does not name."""
+    """Return the schema of keys that `properties` does not name; without one, their treatment."""
     match schema.get("additionalProperties"):
         case None:
             return (
@@ -250,7 +250,7 @@ def _compare_fate(
 
 
 def _takes_default(schema: Schema) -> bool:
-    """Report whether a default is valid; kube-apiserver accepts invalid defaults inside maps."""
+    """Report whether the default of a schema is valid; kube-apiserver does not check it in maps."""
     filled: dict[str, Any] = {}
     checked = compile_schema({"type": "object", "properties": {"field": schema}})
     checked.default(filled)
@@ -258,7 +258,7 @@ def _takes_default(schema: Schema) -> bool:
 
 
 def _is_looked_at(place: SchemaPair) -> bool:
-    """Report whether a constraint at this path or outside of it applies to fields added inside."""
+    """Report whether a constraint at or above this path may refuse fields added inside."""
     return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
@@ -282,7 +282,7 @@ def _compare_lost(
 
 
 def _renamed(place: SchemaPair, name: str) -> str:
-    """Return the new field that most likely replaces a removed field; empty if there is none."""
+    """Find the new field that most likely replaces a removed field; return "" if there is none."""
     old, new = _fields(place.old), _fields(place.new)
     wanted = bare(old[name])
     alike = [each for each in new if each not in old and same(bare(new[each]), wanted)]
@@ -309,7 +309,7 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Report whether a field is required by the API server, as in every embedded resource."""
+    """Report whether an API server requires a field itself, as in every embedded resource."""
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 
@@ -353,7 +353,7 @@ def _named(rest: Schema | _UnknownFieldHandling) -> str:
 
 
 def _keeps(fate: _UnknownFieldHandling, schema: Schema) -> bool:
-    """Report whether an API server keeps values unchanged after their schema was removed."""
+    """Report whether an API server keeps values unchanged when their schema is removed."""
     return fate is _UnknownFieldHandling.KEPT or (
         fate is _UnknownFieldHandling.EMPTIED and _is_scalar(schema)
     )
@@ -378,6 +378,6 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:
-    """Return the schema of items; it keeps unknown fields if the list keeps them."""
+    """Return the schema of items; the items keep unknown fields if the list does."""
     more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
     return {**items, **more}

@@ -1,6 +1,7 @@
 """Compare the keywords of one schema that limit its own value, not its fields or items.
 
-For a numeric limit, the comparison decides whether the new limit allows all that the old one did.
+For a numeric limit, the comparison decides whether the new limit allows every value that the old
+limit allows.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _FULL_FORMATS = {("integer", "int64"), ("number", "double")}
 
 
 def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
-    """Return a finding if the type changed."""
+    """Build the finding for a changed type; return None if the type is the same."""
     old, new = types_of(place.old), types_of(place.new)
     if old == new:
         return None
@@ -47,9 +48,14 @@ def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
 
 
 def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield the changes of all keywords about the value itself, except its type."""
+    """Yield a finding for each changed keyword that limits the value itself, except its type."""
     yield from _compare_enum(place)
-    yield from _compare_bounds(place)
+    for size in _SIZES:
+        yield from _compare_size(place, f"min{size}", 1)
+        yield from _compare_size(place, f"max{size}", -1)
+    yield from _compare_bound(place, "minimum", 1)
+    yield from _compare_bound(place, "maximum", -1)
+    yield from _compare_multiple(place)
     yield from _compare_pattern(place)
     yield from _compare_format(place)
     yield from _compare_default(place)
@@ -60,7 +66,13 @@ def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
             yield place.found(
                 added if new else removed, f"{keyword} was {'added' if new else 'removed'}"
             )
-    yield from _compare_merging(place)
+    list_type, new_list_type = _list_type(place.old), _list_type(place.new)
+    if list_type != new_list_type:
+        rule = "list-merged" if new_list_type == "atomic" else "list-keyed"
+        yield place.found(rule, f"list-type {list_type} changed to {new_list_type}")
+    map_type, new_map_type = (each.get(_MAP) or "granular" for each in (place.old, place.new))
+    if map_type != new_map_type:
+        yield place.found("map-merged", f"map-type {map_type} changed to {new_map_type}")
     rules, others = _rules(place.old), _rules(place.new)
     for rule, _ in _without(others, rules):
         yield place.found("rule-added", f"rule was added: {rule}")
@@ -144,21 +156,12 @@ _FLAGS = {
 def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("nullable")
     if new and not old:
-        # Until now null was dropped or replaced before validation.
+        # Without nullable, an API server dropped a null, or replaced it by the default, before
+        # validation.
         noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
         yield place.found("null-kept" if noticed else "nullable-added", "nullable was added")
     elif old and not new:
         yield place.found("nullable-removed", "nullable was removed")
-
-
-def _compare_merging(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    old, new = _list_type(place.old), _list_type(place.new)
-    if old != new:
-        rule = "list-merged" if new == "atomic" else "list-keyed"
-        yield place.found(rule, f"list-type {old} changed to {new}")
-    before, after = (each.get(_MAP) or "granular" for each in (place.old, place.new))
-    if before != after:
-        yield place.found("map-merged", f"map-type {before} changed to {after}")
 
 
 def _list_type(schema: Schema) -> str:
@@ -168,7 +171,7 @@ def _list_type(schema: Schema) -> str:
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
-    """Return the CEL rules without their messages."""
+    """Return each CEL rule without its message, and its `optionalOldSelf`."""
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 
@@ -180,27 +183,17 @@ _SIZES: Final = ("Length", "Items", "Properties")
 _LARGEST: Final = 2**53
 
 
-def _compare_bounds(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield the changes of minima, maxima and multiples."""
-    for size in _SIZES:
-        yield from _compare_size(place, f"min{size}", 1)
-        yield from _compare_size(place, f"max{size}", -1)
-    yield from _compare_bound(place, "minimum", 1)
-    yield from _compare_bound(place, "maximum", -1)
-    yield from _compare_multiple(place)
-
-
 def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get(keyword), place.new.get(keyword)
     if sign > 0:
-        old, new = old or None, new or None  # a minimum of 0 is no limit
+        old, new = old or None, new or None  # a minimum of 0 is no limit for a size
     if old != new:
         tighter = old is not None and new is not None and sign * (new - old) > 0
         yield _told(place, keyword, old, new, "limit-tightened" if tighter else "limit-widened")
 
 
 def _told(place: SchemaPair, keyword: str, old: Any, new: Any, rule: str) -> CompatibilityFinding:
-    """Return the finding for a limit that was added, removed or changed."""
+    """Build the finding for a limit that was added, removed or changed."""
     if old is None:
         return place.found("limit-added", f"{keyword} was added: {shown(new)}")
     if new is None:
@@ -225,7 +218,7 @@ def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compa
 
 
 def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
-    """Report whether the new lower bound is tighter than the old one; None if unknown.
+    """Report whether the new lower bound is tighter than the old lower bound; None if unknown.
 
     kube-apiserver compares integers with the integer part of a bound, and refuses every value if
     a bound does not have the type of the field.
@@ -257,6 +250,6 @@ def _compare_multiple(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _are_whole(place: SchemaPair, old: float, new: float) -> bool:
-    """Report whether both multiples can be compared exactly, which only integers can."""
+    """Report whether both multiples are integers, which can be compared exactly."""
     known = types_of(place.old) == types_of(place.new) == {"integer"}
     return known and min(old, new) > 0 and _is_plain(place.old, old) and _is_plain(place.new, new)

@@ -1,13 +1,14 @@
-"""Controller of Conversions: serves them, and writes their webhook into the CRDs.
+"""Controller of Conversions: serves each Conversion, and sets the webhook of its CRD.
 
-Converters are published to the process that serves: the embedded server itself, or a webhook. All
-replicas serve, and the leader writes.
+The controller builds a converter for each Conversion and passes it to the process that converts
+objects: the embedded server itself, or a webhook server. All replicas convert; only the leader
+writes objects.
 
-A kind with several versions in use must never lose its Conversion: with `strategy: None` an API
-server changes only the apiVersion, prunes the fields that the other version does not have, and
-stores the rest at the next write. So a finalizer keeps a Conversion as long as it is needed. If it
-is gone nevertheless, the CRD stays as it is: requests in other versions fail then, and no data is
-lost.
+A kind with several versions in use must never lose its Conversion. With `strategy: None`, an API
+server changes only the apiVersion of an object, and prunes the fields that the other version does
+not have. The next write stores the pruned object. So a finalizer keeps a Conversion as long as its
+kind needs the Conversion. If the Conversion is deleted nevertheless, the controller does not change
+the CRD: requests in other versions than the stored version then fail, and no data is lost.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ __all__ = ["FINALIZER", "ConversionController"]
 
 FINALIZER = "polyver.dev/conversion"
 _LOOK_AGAIN = 5.0
-"""Seconds until the next check: trimming `storedVersions` triggers no event of this watch."""
+"""Seconds until the next check: a change of `storedVersions` in the status of a CRD does not change
+its generation, which this controller watches.
+"""
 _HTTPS = 443
 _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
@@ -59,7 +62,7 @@ Publish = Callable[[str, Converter | None], None]
 
 
 class ConversionController(Controller[str]):
-    """Reconciles one name, which a Conversion and its CustomResourceDefinition share."""
+    """Reconciles Conversions; the key is the name that a Conversion and its CRD share."""
 
     name = "conversions"
 
@@ -77,10 +80,11 @@ class ConversionController(Controller[str]):
     ) -> None:
         """Take `told`, the value of `spec.conversion` for CRDs; if it is None, no CRD is changed.
 
-        `annotations` are set together with it, for controllers such as cert-manager. `bundle`
-        returns the CA bundle if `told` has none. `kinds` are the CRDs that are converted without a
-        Conversion. A new Conversion is written to its CRD only after `settle` seconds, so that all
-        replicas serve it before kube-apiserver calls one of them.
+        `annotations` are set in the CRD together with `spec.conversion`, for controllers such as
+        cert-manager. `bundle` returns the CA bundle of the webhook, for a `told` without one.
+        `kinds` are the names of CRDs that polyver converts without a Conversion. The webhook is set
+        in the CRD only `settle` seconds after the Conversion was first seen. By then all replicas
+        can convert, and kube-apiserver may call any of them.
         """
         self._client = client
         self._publish = publish
@@ -100,7 +104,7 @@ class ConversionController(Controller[str]):
         ]
 
     async def load(self) -> None:
-        """Serve the existing Conversions, before a client requests objects."""
+        """Reconcile all existing Conversions once, before the first client requests objects."""
         try:
             found = await self._client.list(_CONVERSIONS)
         except ApiError as error:
@@ -155,7 +159,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _lost(self, key: str, crd: Object | None) -> None:
-        """Stop serving a Conversion that no longer exists, unless its kind still needs it."""
+        """Stop converting with a deleted Conversion, unless its kind still needs the Conversion."""
         known = self._published.get(key)
         if known is None:
             return
@@ -170,13 +174,13 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Return True if a CRD names our webhook; always True in a replica that does not write."""
+        """Report whether a CRD names our webhook; always True in a replica that does not write."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(
         self, key: str, conversion: Object, crd: Object | None, problem: str
     ) -> None:
-        """Set our webhook in the CRD, and report the result in the condition of the Conversion."""
+        """Set our webhook in the CRD, and the condition `Serving` of the Conversion."""
         if crd is None:
             text = f"there is no CustomResourceDefinition {key}"
             await self._tell(conversion, "False", "NoDefinition", text)
@@ -194,7 +198,7 @@ class ConversionController(Controller[str]):
             )
 
     def _serve(self, key: str, conversion: Object, crd: Object | None) -> _Published:
-        """Build the converter of a Conversion if needed, and publish it."""
+        """Build and publish the converter of a Conversion if the Conversion or its CRD changed."""
         made_from = _made_from(conversion, crd)
         known = self._published.get(key)
         if known is None or known.made_from != made_from:
@@ -209,7 +213,7 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """Return the end of the message about a Conversion that has become invalid."""
+        """Return the end of the condition's message for a Conversion that has become invalid."""
         return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:
@@ -217,7 +221,7 @@ class ConversionController(Controller[str]):
             self._publish(key, None)
 
     async def _unpoint(self, crd: Object) -> None:
-        """Set the strategy None in a CRD with one version in use that names our webhook."""
+        """Set the strategy None in a CRD that names our webhook and has only one version in use."""
         if self._told is not None and _is_told(crd, self._told) and len(versions_in_use(crd)) < 2:
             await self._write(crd, {"strategy": "None"})
 
@@ -229,7 +233,8 @@ class ConversionController(Controller[str]):
     async def _write(self, crd: Object, conversion: Mapping[str, Any]) -> None:
         said = {"webhook": None, **conversion}
         if said["webhook"]:
-            # A definition names a service or a URL, and may have named the other one before.
+            # A CRD names either a Service or a URL. This merge patch also removes the other one,
+            # which the CRD may have named before.
             client = {"service": None, "url": None, **_client(said)}
             if self._bundle is not None:
                 client["caBundle"] = base64.b64encode(await self._bundle()).decode()
@@ -250,7 +255,7 @@ class ConversionController(Controller[str]):
         *,
         kind: str = "Serving",
     ) -> None:
-        """Set a condition of a Conversion, if it differs."""
+        """Set a condition of a Conversion if it is not set already."""
         if self._told is None:
             return
         condition = DesiredCondition(kind, status, reason, message)
@@ -268,22 +273,23 @@ class ConversionController(Controller[str]):
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """A converter that is served, and its state."""
+    """A published converter, and the state of its Conversion."""
 
     made_from: str
     problem: str
-    """The reason why a part of the Conversion is left out; empty if none is."""
+    """The reason why a part of the Conversion is not used; empty if all parts are used."""
     since: float
-    """The time at which its Conversion was first seen."""
+    """The time at which the Conversion was first seen."""
     converter: Converter
     orphaned: bool = False
-    """True if its Conversion is gone, although its kind needs it."""
+    """True if the Conversion was deleted although its kind needs it."""
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
-    """Return the converter; if the Conversion does not fit its CRD, a reduced one and the reason.
+    """Build the converter; if the Conversion does not fit its CRD, a reduced one with a reason.
 
-    Without a converter, clients could neither read objects in other versions nor delete them.
+    If there were no converter, clients could neither read objects in other versions nor delete
+    objects.
     """
     try:
         return converter_of(conversion, crd), ""
@@ -305,13 +311,13 @@ def _log_orphan(key: str, used: Sequence[str]) -> None:
 
 
 def _missing(before: Converter, after: Converter, crd: Object | None) -> list[str]:
-    """Return the versions in use that were converted before, and would not be any more."""
+    """Return the versions in use that `before` converts and `after` does not convert."""
     used = versions_in_use(crd) if crd is not None else []
     return [each for each in used if each in before.versions and each not in after.versions]
 
 
 def _told(error: PolyverError) -> str:
-    """Return an error's message with the field that it names, but without a file and a line."""
+    """Format an error with its hint and the field that it names, but without a file and line."""
     at = place_of(error)
     where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
     return f"{error.fact}{where}{hint}"
@@ -336,7 +342,7 @@ def _made_from(conversion: Object, crd: Object | None) -> str:
 
 
 def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
-    """Report whether a CRD names our webhook; fields with server-side defaults are ignored."""
+    """Report whether the `spec.conversion` of a CRD has all values that `told` sets."""
     said = crd["spec"].get("conversion") or {}
     client, wanted = _client(said), _client(told)
     return said.get("strategy") == told.get("strategy") and all(
@@ -345,7 +351,7 @@ def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
 
 
 def _client(conversion: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the client configuration, with the default port that servers add to a service."""
+    """Return `clientConfig`, with the port that an API server sets by default for a Service."""
     client: Mapping[str, Any] = (conversion.get("webhook") or {}).get("clientConfig") or {}
     if not client.get("service"):
         return client

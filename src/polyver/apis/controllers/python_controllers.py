@@ -1,11 +1,13 @@
-"""Controllers written by users: a function takes an object and returns an Outcome.
+"""Controllers written by users: a Python function takes an object and returns an `Outcome`.
 
-The function is called off the event loop, with a deadline. This controller applies the objects of
-the Outcome, writes the status, and watches the objects that it applied: the function is called
-again when another client deletes or edits one of them, and so they are restored.
+`DeclaredController` calls the function in a worker thread, with a deadline. It applies the objects
+of the Outcome, writes the status, and watches the applied objects. When another client deletes or
+edits an applied object, it calls the function again and applies the result, and so restores the
+object.
 
-A failure is an Event, and the condition `Reconciled` if the status of the kind has conditions.
-Objects that never failed do not get the condition: their status is what the function returned.
+A failure is reported in an Event and, if the status of the kind has conditions, in the condition
+`Reconciled`. The condition is not set on an object for which the function has never failed: its
+status is exactly what the function returned.
 """
 
 from __future__ import annotations
@@ -60,17 +62,17 @@ _TIMEOUT = 60.0
 
 
 class _Seen(Struct, frozen=True, gc=False):
-    """The data that this controller keeps of an object that it applied."""
+    """The data that the controller keeps in memory for an applied object."""
 
     owner: str
-    """The uid of its controller; empty without one."""
+    """The uid of the object's controller in its owner references; empty if it has none."""
     uid: str
     fields: str
     """A digest of the fields that this controller owns."""
     revision: int
 
     def differs(self, other: _Seen | None) -> bool:
-        """Return True if another client replaced the object or changed a field applied here."""
+        """Report whether another client replaced the object or changed an applied field."""
         if other is None:
             return True
         return (self.uid, self.owner, self.fields) != (other.uid, other.owner, other.fields)
@@ -79,7 +81,8 @@ class _Seen(Struct, frozen=True, gc=False):
 class DeclaredController(Controller[Key]):
     """Calls the function of one kind for each of its objects.
 
-    Objects are in the version whose class the function takes, else in the storage version.
+    The function gets objects in the version of the class that it takes, else in the storage
+    version.
     """
 
     workers = 32
@@ -168,15 +171,17 @@ class DeclaredController(Controller[Key]):
         return found
 
     async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
-        """Apply the wanted objects, delete those no longer wanted, and return the updated owner."""
+        """Apply the wanted objects, delete unwanted ones, and return the updated owner."""
         before, parts = noted(owner), [part_of(each) for each in wanted]
-        # Recorded first: an object that is applied but not recorded would never be deleted.
+        # The objects are recorded before they are applied: an object that is applied but not
+        # recorded would never be deleted.
         owner = await self._keeping.note(owner, [*before, *parts])
         self._outputs.use((part.group, part.kind) for part in parts)
         manager = manager_for(self.name, owner["kind"], owner["metadata"]["uid"])
         for each in wanted:
             await self._apply(each, manager)
-        # Earlier releases used one field manager, named like the controller, for all owners.
+        # Earlier product releases used one field manager, named like the controller, for all
+        # owners.
         is_ours = partial(is_made_for, owner=owner, managers=(manager, self.name))
         removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
         return await self._keeping.note(owner, [*parts, *(each for each in removed if each)])
@@ -209,7 +214,7 @@ class DeclaredController(Controller[Key]):
 
 
 def owned(content: Object, owner: Object) -> Object:
-    """Return an object with an owner: in its namespace, and deleted together with it."""
+    """Return an object in its owner's namespace, with an owner reference to the owner."""
     metadata = dict(content.get("metadata") or {})
     namespace = owner["metadata"].get("namespace")
     if namespace:
@@ -263,7 +268,7 @@ class DeclaredStatusWriter:
         code: CodeType | None,
         clock: Clock,
     ) -> None:
-        """Take the function's `code`: failures name the line of its file that raised."""
+        """Take the function's `code`: messages name the line that raised an exception."""
         self._client = client
         self._resource = resource
         self._has_conditions = _has_conditions(version)
@@ -280,7 +285,7 @@ class DeclaredStatusWriter:
             await self._tell_failed(obj, _condition(obj, "False", reason, message))
 
     async def succeeded(self, obj: Object, status: Object | None) -> None:
-        """Write the status that the function returned; None leaves it as it is."""
+        """Write the status that the function returned; with None, keep the status of the object."""
         wanted = dict(obj.get("status") or {}) if status is None else status
         known = find_condition(obj, _CONDITION)
         if known is not None:
@@ -294,20 +299,22 @@ class DeclaredStatusWriter:
         try:
             await self._write(obj, status)
         except (ApiError, PolyverError) as error:
-            # A status may need fields that only the function knows. The Event and the log remain.
+            # The schema may require status fields that only the function can set. The failure is
+            # still reported in an Event and in the log.
             self._log.info("the condition cannot be written", error=str(error))
 
     async def _write(self, obj: Object, status: Object) -> None:
         if (obj.get("status") or {}) == status:
             return
-        # With its resourceVersion: a decision on an old state fails and is made again.
+        # The request contains the resourceVersion, so the server refuses the write if the object
+        # has changed since it was read. The controller then tries again.
         await self._client.update(self._resource, {**obj, "status": status}, subresource="status")
 
 
 def _recovered(obj: Object, wanted: Object, known: Object, now: str) -> Object:
-    """Return a status whose condition reports that the last call succeeded.
+    """Return a status with the condition `Reconciled` set to True.
 
-    If the function sets a condition of this type itself, the status stays as it is.
+    If the function itself returns a condition of this type, return the status unchanged.
     """
     others = [each for each in wanted.get("conditions") or [] if each != known]
     if any(each.get("type") == _CONDITION for each in others):
@@ -331,7 +338,7 @@ def _message(error: Exception, code: CodeType | None) -> str:
 
 
 def _has_conditions(version: DefinedVersion | None) -> bool:
-    """Return True if the API server does not prune `status.conditions` in this version."""
+    """Report whether an API server keeps `status.conditions` of objects in this version."""
     schema: Mapping[str, Any] | None = version.schema if version is not None else None
     if schema is None:
         return True

@@ -1,4 +1,4 @@
-"""Controller of the webhook configurations: the admission that Conversions and kinds need."""
+"""Controller that writes the webhook configurations which Conversions and kinds need."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ _REGISTRATIONS = {
 
 
 class RegistrationController(Controller[str]):
-    """Reconciles a single key, as all registrations are in two objects."""
+    """Writes all webhook registrations.
+
+    There is a single key to reconcile, as all registrations are in two objects: a
+    MutatingWebhookConfiguration and a ValidatingWebhookConfiguration.
+    """
 
     name = "registrations"
 
@@ -51,9 +55,9 @@ class RegistrationController(Controller[str]):
         wanted: Sequence[AdmissionRegistration] = (),
         bundle: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
-        """Take `kinds` declared in Python, and further registrations in `wanted`.
+        """Take `kinds` declared in Python, and the registrations of other capabilities in `wanted`.
 
-        `bundle` returns the current CA bundle.
+        `bundle` returns the current CA bundle of the webhook server.
         """
         self._client = client
         self._webhook = webhook
@@ -78,7 +82,7 @@ class RegistrationController(Controller[str]):
             await self._keep(kind_name, resource, wanted)
 
     async def _converted(self) -> list[str]:
-        """Return the names of CRDs that have a Conversion, without the kinds in Python."""
+        """Return the CRDs that have a Conversion and are not of a kind declared in Python."""
         known = {kind.definition().name for kind in self._kinds}
         found = await self._client.list(_CONVERSIONS, metadata=True)
         return sorted({each["metadata"]["name"] for each in found.items} - known)
@@ -96,9 +100,10 @@ class RegistrationController(Controller[str]):
     async def _keep(
         self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
     ) -> None:
-        """Apply the registrations to one webhook configuration; webhooks of other managers stay."""
+        """Apply registrations to one webhook configuration; webhooks of other managers are kept."""
         found = await find(self._client, resource, _NAME)
-        # Read after the object: a slow replica then cannot write back a bundle that was replaced.
+        # The CA bundle is read after the configuration. So a slow replica cannot write an old
+        # bundle over a new one: its write has an old resourceVersion and fails.
         webhook = self._webhook
         if self._bundle is not None:
             text = base64.b64encode(await self._bundle()).decode()

@@ -1,4 +1,8 @@
-"""Conversion between the versions of a kind: two-way rules, and preserved fields for the rest."""
+"""Conversion between the versions of a kind, by two-way rules or by functions.
+
+A field that a version cannot express is preserved beside the visible fields of the object, and is
+restored when the object is converted back.
+"""
 
 from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules

@@ -1,8 +1,12 @@
-"""The rules for one object, or for each item of a list, and for the fields that no rule names.
+"""A block of conversion rules, for whole objects or for a value inside of an object.
 
-This is the plain interpreter: it defines the result of a conversion, one edge at a time, and the
-compiler is tested against it. A field that no rule names keeps its path, unless the other version
-does not have it.
+This module interprets rules. It defines the result of a conversion over one edge (two versions and
+the rules between them); tests compare the compiled rules with it. A field that no rule names keeps
+its path, unless the other version does not have this field.
+
+`lost` finds values that converting back would not restore; these values are preserved. Some
+preserved values depend on visible fields. Such a value has a guard: a fingerprint of the fields on
+which it depends. It is restored only while these fields still have the same fingerprint.
 """
 
 from __future__ import annotations
@@ -35,11 +39,11 @@ from polyver.languages.values.strings import same
 __all__ = ["FieldClaims", "InvalidRules", "RuleBlock"]
 
 Places = tuple[StructuralSchema | None, StructuralSchema | None]
-"""The schemas of a value in the two versions; None where there is no schema."""
+"""The schemas of a value in the two versions; None for a version without a schema."""
 
 
 class InvalidRules(PolyverError):
-    """Rules that contradict each other; `rule` is the number of the later one."""
+    """Two rules contradict each other; `rule` is the index of the later rule."""
 
     def __init__(self, fact: str, *, rule: int, hint: str = "") -> None:
         super().__init__(fact, hint=hint)
@@ -48,17 +52,20 @@ class InvalidRules(PolyverError):
 
 @dataclass(frozen=True, eq=False)
 class RuleBlock:
-    """Rules, and the schemas of the objects on both sides."""
+    """Rules, and the schemas of the two values between which the rules convert."""
 
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
     root: bool = False
-    """True for rules of whole objects: these have metadata, and `spec` stays if it becomes empty.
+    """True for rules of whole objects, which have metadata. In such objects, a top-level field such
+    as `spec` stays even if all fields inside are moved away.
     """
     trivial: bool = field(init=False)
-    """True if values are the same in both versions, as far as the schemas show."""
+    """True if the block does not change values: there are no rules, and both schemas have the same
+    fields.
+    """
     fits: bool = field(init=False)
-    """True if rules name only fields that their versions have."""
+    """True if each field that the rules name exists in its version."""
 
     def __post_init__(self) -> None:
         FieldClaims(self.rules)
@@ -70,7 +77,7 @@ class RuleBlock:
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
-        """Return the rules bound to these schemas, and the rules that the schemas imply."""
+        """Bind the rules to schemas, and add the rules that the schemas imply."""
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
         return replace(self, rules=(*rules, *more), places=(source, target))
@@ -114,12 +121,12 @@ class RuleBlock:
         return rule.run(values, back=back)
 
     def _applies(self, rule: ConversionRule, obj: Object) -> bool:
-        """Report whether a rule applies; a constant applies only if its top-level field exists."""
+        """Report whether to run a rule; a constant needs an object with its top-level field."""
         constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
         return not constant or rule.targets[0][0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
-        """Return the values to write, without labels and annotations that are not strings."""
+        """Return the values to write; MISSING for labels and annotations that are not strings."""
         if not self.root:
             return values
         paths = rule.ports(back=back)[1]
@@ -137,10 +144,10 @@ class RuleBlock:
                 put(made, path, value)
 
     def lost(self, obj: Object, made: Object, *, back: bool) -> Lost:
-        """Return the fields of an object that converting `made` back would not restore."""
+        """Find the fields of an object that converting `made` back would not restore."""
         lost: Lost = {}
         for rule in self.rules:
-            # A constant is expected only if the conversion back would write it.
+            # A const rule takes part only if the conversion back would write the constant.
             if self._applies(rule, made if back else obj):
                 reads, writes = rule.ports(back=back)
                 read = tuple(pick(obj, path) for path in reads)
@@ -150,7 +157,7 @@ class RuleBlock:
         return lost | delta(again, obj, self.read(back=back))
 
     def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Return the values that one rule read and that running it back would not restore."""
+        """Find the values that one rule read and that running the rule back would not restore."""
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
         if not self.root or not touched or not writes:
@@ -174,7 +181,7 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields, with their values for the object `view`."""
+        """Yield the guards of preserved fields, with their fingerprints for the object `view`."""
         rest = dict(lost)
         for rule in self.rules:
             reads, writes = rule.ports(back=back)
@@ -186,7 +193,7 @@ class RuleBlock:
                 yield from rule.guards(own, tuple(pick(view, path) for path in reads), back=back)
         yield from guards(rest, view, self.written(back=back))
 
-    # Any value: an object, or a value without rules inside.
+    # Values inside of objects: an object, a list or a scalar.
 
     def run_value(self, value: Any, *, back: bool) -> Any:
         if self.trivial or type(value) not in (dict, list):
@@ -198,7 +205,7 @@ class RuleBlock:
         return made
 
     def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
-        """Return the entry of `Lost` for a converted value; empty if nothing was lost."""
+        """Build the entry of `Lost` for a converted value; empty if nothing was lost."""
         if type(value) is dict and type(made) is dict:
             lost = self.lost(value, made, back=back)
             return {"in": lost} if lost else {}
@@ -240,7 +247,7 @@ class RuleBlock:
 
 
 class FieldClaims:
-    """The fields that rules read and write; each belongs to one rule."""
+    """The fields that rules read and write; each field may belong to only one rule."""
 
     def __init__(self, rules: Iterable[ConversionRule] = ()) -> None:
         self._rules: list[ConversionRule] = []
@@ -249,7 +256,7 @@ class FieldClaims:
             self.add(rule)
 
     def add(self, rule: ConversionRule) -> None:
-        """Add a rule; raise an error if it shares a field, or a part of one, with another rule."""
+        """Add a rule; raise an error if another rule has one of its fields, or a part of one."""
         number = len(self._rules)
         for back, side in enumerate(self._sides):
             own = _Side()
@@ -265,7 +272,7 @@ class FieldClaims:
 
 
 class _Side:
-    """The fields of one version that rules use, and their parents, each with its rule."""
+    """The fields of one version that rules use, and the parents of these fields."""
 
     def __init__(self) -> None:
         self._taken: dict[Path, tuple[Path, int]] = {}
@@ -315,7 +322,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove the first parent of a path that is not an object."""
+    """Remove the outermost parent of a path that is not an object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

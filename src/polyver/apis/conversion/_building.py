@@ -1,4 +1,7 @@
-"""The builder of rules, for Python and for YAML: each call adds one two-way rule."""
+"""The builder of conversion rules: each call adds one two-way rule.
+
+Edges in Python call the builder directly; a Conversion in YAML is read with it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ class InvalidRule(PolyverError):
 
 
 class Rules:
-    """The rules between two versions, read from the first to the second.
+    """The rules between two versions; each describes the conversion from the first to the second.
+
+    polyver also derives the conversion back from each rule.
 
     >>> rules = Rules()
     >>> rules.move("spec.cronSpec", "spec.schedule")
@@ -76,7 +81,10 @@ class Rules:
         self._add(SplitRule(self._path(source), targets, separator, kinds, absent))
 
     def wrap(self, source: str, target: str) -> Rules:
-        """Add a rule for a value that becomes the first item of a list; return its rules."""
+        """Add a rule for a value that becomes the first item of a list in the second version.
+
+        Return the rules for the fields inside of the value.
+        """
         return self._nested(WrapRule(self._path(source), self._path(target), RuleBlock()))
 
     def values(self, at: str, words: Mapping[Any, Any], *, to: str = "") -> None:
@@ -122,7 +130,7 @@ class Rules:
         self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
-        """Add a rule for a list whose items have a key; the second version has a map by key."""
+        """Add a rule for a list whose items have a key, and that is a map in the second version."""
         if not key:
             raise InvalidRule("keyed needs the name of the key field")
         if key == value:
@@ -138,13 +146,13 @@ class Rules:
         self._add(DropRule(self._path(at), added=True))
 
     def const(self, at: str, value: Any) -> None:
-        """Add a rule for a field of the second version with this value, unless one is preserved."""
+        """Add a rule that sets a field of the second version, unless it has a preserved value."""
         if value is None:
             raise InvalidRule("const needs a value")
         self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
-        """Add a rule for each item of a list, or value of a map; return the rules inside of it."""
+        """Add a rule for each item of a list or value of a map; return the rules for its fields."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         if "" in keys:
             raise InvalidRule("the key of items has no name")
@@ -152,7 +160,7 @@ class Rules:
         return self._nested(each)
 
     def within(self, at: str, *, to: str = "") -> Rules:
-        """Add a rule for an object; return the rules for the fields inside of it."""
+        """Add a rule for an object; return the rules for the fields inside of the object."""
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
     def _nested(self, rule: ConversionRule) -> Rules:
@@ -197,14 +205,14 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
 
 
 def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """Return the names that the keys of the items have in the second version."""
+    """Return the names in the second version of the fields that identify an item."""
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
 
 
 def _check_key(key: str, place: str) -> None:
-    """Refuse a key of a label or annotation that an API server would refuse in every object."""
+    """Raise an error for the key of a label or annotation that an API server would refuse."""
     if key in (ANNOTATION, BESIDE):
         raise InvalidRule(f"{key} is reserved for preserved fields")
     if problems := label_key_problems(key.lower() if place == "annotations" else key):

@@ -1,9 +1,10 @@
-"""The compiler of rules: Python source for one function for each two versions.
+"""Compile conversion rules: write Python source for one function for each conversion path.
 
-The function converts an object whose fields are JSON that was not decoded (Raw). It decodes only
-the fields that rules read and moves the others as they are. It restores preserved fields, and
-preserves what is lost, as the interpreter does. It raises `Unusual` for an object that only the
-interpreter can convert.
+The compiled function converts an object whose fields are JSON that was not decoded (`Raw`). It
+decodes only the fields that rules read, and moves other fields without decoding them. It restores
+preserved fields, and preserves values that the target version cannot express, with the same results
+as the interpreter in `_block`. It raises `Unusual` for an object that only the interpreter can
+convert.
 """
 
 from __future__ import annotations
@@ -38,14 +39,16 @@ from polyver.core.plain import Object
 __all__ = ["Compiled", "compile_path"]
 
 Compiled = Callable[[Object, dict[str, Lost]], None]
-"""Converts an object, whose fields may be Raw, and its preserved fields by version, both in place.
+"""A compiled function. It converts an object, whose fields may be undecoded JSON, and updates the
+preserved fields by version, both in place.
 """
 
 
 def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
-    """Return a function for a conversion path.
+    """Compile the function for a conversion path.
 
-    None if the path calls functions of users, or has rules for fields that a schema lacks.
+    Return None if the path calls conversion functions of users, or has rules for fields that a
+    schema lacks.
     """
     steps = compilable(hops)
     if steps is None:
@@ -67,7 +70,7 @@ def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
 
 
 class _Writer:
-    """Source code that is being written, and the values that it refers to."""
+    """Collects source code, and the values to which the code refers by name."""
 
     def __init__(self) -> None:
         self.indent = 0
@@ -96,7 +99,7 @@ class _Writer:
         return f"{prefix}{self._count}"
 
     def keep(self, prefix: str, value: Any) -> str:
-        """Bind a value to a new name that the code can use, and return the name."""
+        """Bind a value to a new name for use in the code, and return the name."""
         name = self.fresh(prefix)
         self.names[name] = value
         return name
@@ -111,13 +114,13 @@ class _Writer:
 
 @dataclass(slots=True)
 class _BlockWriter:
-    """Writes the code for the rules of one block in one direction."""
+    """Writes the code that runs the rules of one block in one direction."""
 
     out: _Writer
     block: RuleBlock
     back: bool
     losing: bool
-    """True if the code preserves lost values; False if it raises Loses."""
+    """True if the written code preserves lost values; False if it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
     """`Settled` of the versions before this block on the conversion path, and of those after it."""
     top: str = "top"
@@ -188,7 +191,7 @@ class _BlockWriter:
         return found
 
     def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
-        """Write code that takes out what rules read; return the variables of each rule."""
+        """Write code that removes the values that rules read; return the variables of each rule."""
         found = {path: self.out.fresh("v") for path in _flat(reads)}
         by_holder: dict[str, list[Path]] = {}
         for path in found:
@@ -204,7 +207,10 @@ class _BlockWriter:
         return [tuple(found[path] for path in paths) for paths in reads]
 
     def _clean(self, reads: Iterable[Path]) -> None:
-        """Write code that removes emptied objects, or raises Unusual if the target lacks one."""
+        """Write code that removes objects which became empty.
+
+        The code raises Unusual if the target version lacks such an object.
+        """
         emptied = {path[:size] for path in reads for size in range(1, len(path))}
         for at in sorted(emptied, key=len, reverse=True):
             var, parent = self.containers[at], self.containers[at[:-1]]
@@ -224,7 +230,7 @@ class _BlockWriter:
             self._watch(holder, None, frozenset(names))
 
     def put(self, path: Path, value: str) -> None:
-        """Write code that stores a value, and creates the objects around it."""
+        """Write code that stores a value, and creates the missing objects around it."""
         for size in range(1, len(path)):
             at = path[:size]
             var, parent = self.containers[at], self.containers[at[:-1]]
@@ -237,7 +243,7 @@ class _BlockWriter:
 
 @dataclass(slots=True)
 class _RuleWriter:
-    """Code for one rule, whose values were taken into variables."""
+    """Writes the code for one rule, whose values are in variables."""
 
     block: _BlockWriter
     rule: ConversionRule
@@ -278,7 +284,7 @@ class _RuleWriter:
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _interpreted(self, made: Sequence[str]) -> str:
-        """Return code that lets the interpreter run this rule, or raises Loses."""
+        """Build the code that lets the interpreter run this rule, or that raises Loses."""
         if not self.block.losing:
             return "raise Loses"
         block, back = self.block.block, self.block.back
@@ -296,7 +302,7 @@ class _RuleWriter:
         return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
-        """Return code for a condition: the paths that this rule writes have preserved fields."""
+        """Build the condition that there is a preserved field at a path which this rule writes."""
         if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
@@ -373,7 +379,7 @@ class _RuleWriter:
         self._write([made])
 
     def _guarded(self, made: str) -> None:
-        """Write code that converts a value, and lets the interpreter do so if something is lost."""
+        """Write code that converts a value, and that calls the interpreter if something is lost."""
         line, value = self._out.line, self.values[0]
         line("try:")
         self._out.indent += 1
@@ -385,7 +391,7 @@ class _RuleWriter:
         line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
-        """Write code that converts a value, and raises Loses if something in the value is lost."""
+        """Write code that converts a value, and that raises Loses if a part of it is lost."""
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
             case KeyedRule():
@@ -426,7 +432,7 @@ class _RuleWriter:
 
 
 def _item(block: RuleBlock, *, back: bool) -> Callable[[Any], Any] | None:
-    """Compile the rules of a block for one value; return None if there are none.
+    """Compile the rules of a block for one value; return None if the block has no rules.
 
     The function raises Loses if anything is lost.
     """

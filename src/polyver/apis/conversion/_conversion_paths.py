@@ -1,10 +1,12 @@
-"""The conversion path between each two versions, as one function, and the interpreter.
+"""One function for each conversion path between two versions, and the interpreter.
 
-The function converts objects whose fields may still be JSON, as a webhook gets hundreds of them.
-Fields that no rule reads are never decoded; users' functions get the whole object, decoded once.
+A conversion path leads from one version to another over one or more edges. Its function converts
+objects whose fields may still be encoded JSON, as one request to a webhook may contain hundreds of
+objects. Fields that no rule reads are never decoded. Conversion functions of users get the whole
+object, decoded once.
 
-The interpreter converts an object edge by edge, and so defines the result of a conversion. The
-compiled rules are tested against it.
+The interpreter converts an object edge by edge, and so defines the result of a conversion. Tests
+compare the results of compiled rules with those of the interpreter.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ ConvertOpened = Callable[[Object], Object | Raw | None]
 Convert = Callable[[Object, str], Object]
 Tree = ConversionTree[ConversionStep]
 Schemas = Mapping[str, Schema]
-"""The compiled schemas of versions that have one."""
+"""The compiled schemas, by version; a version without a schema is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class ConversionPath:
 
 
 class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
-    """The conversion path for two versions, compiled when it is first used."""
+    """The conversion paths by source and target version, each compiled at its first use."""
 
     def __init__(
         self,
@@ -89,7 +91,8 @@ def _by_functions(target: str, convert: Convert) -> ConvertOpened:
         try:
             obj = decode(encode(top))
         except (MsgspecError, UnicodeError):
-            return None  # such as a number that is out of range, which is reported elsewhere
+            # Such as a number that is out of range: `convert_raw` reports the error.
+            return None
         made = convert(obj, target)
         before, after = obj.get("metadata"), made.get("metadata")
         if after is not before and after != before:
@@ -116,7 +119,8 @@ def _by_rules(
                 carry.lost.pop(source, None)
                 passed = carry.lost.keys() - targets
                 if any(has_guards(carry.lost[version]) for version in passed):
-                    return None  # preserved fields of versions off the path may be stale
+                    # The interpreter must check the guards of versions that are not on the path.
+                    return None
                 compiled(top, carry.lost)
                 top = keeping.join_raw(top, carry)
             else:
@@ -133,15 +137,16 @@ def _by_rules(
 
 
 class Interpreter:
-    """Converts objects of one kind, each without apiVersion and apart from its preserved fields."""
+    """Converts objects of one kind, given without apiVersion and without preserved fields."""
 
     def __init__(self, tree: Tree, schemas: Schemas) -> None:
         self._tree = tree
         self._schemas = schemas
 
     def convert(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Return an object in another version; its preserved fields are changed in place."""
-        # Trust preserved fields only if their guards match the object as it is now.
+        """Convert an object to another version; update its preserved fields `carry` in place."""
+        # A guarded value is restored only if its guard, the fingerprint of the fields on which it
+        # depends, matches the object as it is now. Drop the other guarded values.
         for version, hop, view in self._views(obj, carry, source):
             lost = carry.lost[version]
             checked = hop.convert.guards(lost, view)
@@ -155,7 +160,7 @@ class Interpreter:
         return made
 
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert an object along the path; update its checked preserved fields in place."""
+        """Convert an object over each edge of the path; update its preserved fields in place."""
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
             made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
@@ -167,9 +172,10 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version with preserved fields, the last hop to it, and the object to convert.
+        """Yield each version with preserved fields, the last hop to it, and the object before it.
 
-        Defaults are filled in, as an API server may do so at any time.
+        The last hop is the edge over which a conversion reaches that version. Defaults are filled
+        into the objects, as an API server may fill in defaults between any two conversions.
         """
         known = [each for each in carry.lost if each in self._tree.versions]
         ways = {each: self._tree.way(version, each) for each in known}

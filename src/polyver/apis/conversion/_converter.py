@@ -1,7 +1,7 @@
-"""Converts the objects of one kind from any of its versions to any other, with nothing lost.
+"""Convert the objects of one kind from any of its versions to any other, without loss.
 
-Each conversion path has one compiled function. The interpreter converts the objects that the
-compiled function refuses; both give the same results.
+Each conversion path has one compiled function. If it refuses an object, the interpreter converts
+the object. Both give the same results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from polyver.apis.conversion._conversion_paths import (
     Tree,
 )
 from polyver.apis.conversion._preserved_fields import (
-    PreservedFields,
     PreservedFieldsStore,
     PreservedInAnnotation,
     PreservedInField,
@@ -54,10 +53,10 @@ class FunctionEdge:
 
 
 class Converter:
-    """All versions of one kind, and the conversion paths between them.
+    """Converts the objects of one kind between all of its versions.
 
-    The converter passes on all fields to a version without a schema, as it cannot know the fields
-    that this version lacks.
+    In a conversion to a version without a schema, no field is removed: the converter cannot know
+    which fields the version lacks.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Keep preserved fields in a field `carry` beside `spec`; if empty, in an annotation."""
+        """Keep preserved fields in the top-level field `carry`; if that is "", in an annotation."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
@@ -85,14 +84,14 @@ class Converter:
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
-        """True if user code takes part in conversions; it may take any time."""
+        """True if an edge calls conversion functions of users, which may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._paths = ConversionPaths(self.tree, group, self.keeping, self.convert)
         self._interpreter = Interpreter(self.tree, self.schemas)
 
     def convert(self, obj: Object, version: str) -> Object:
-        """Return an object in another version, as new data.
+        """Convert an object to another version; the result shares no data with it.
 
         >>> from polyver.apis.conversion import Rules
         >>> rules = Rules()
@@ -121,7 +120,7 @@ class Converter:
         return [hop.target for hop in self.tree.way(source, target)][:-1]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
-        """Return an object converted by the compiled rules; None if they cannot convert it."""
+        """Convert an object by the compiled rules; return None if they cannot convert it."""
         path = self._paths[source, target]
         if path is None or path.calls_functions:
             return None
@@ -133,13 +132,18 @@ class Converter:
         return None if made is None else _plain(_encode(made))
 
     def interpreted(self, obj: Object, source: str, target: str) -> Object:
-        """Return an object, given without apiVersion, as converted by the interpreter."""
-        visible, carry = self._split(obj)
+        """Convert an object, given without apiVersion, by the interpreter."""
+        visible, carry = self.keeping.split(obj)
+        if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
+            found = format_of(carry.unknown)
+            if found not in self._unknown_formats:
+                self._unknown_formats.add(found)
+                self.on_unknown_format(found, _name_of(obj))
         made = self._interpreter.convert(visible, carry, source, target)
         return self.keeping.join(made, carry)
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
-        """Convert an object that is JSON, without decoding the fields that no rule reads."""
+        """Convert an object from JSON to JSON, without decoding the fields that no rule reads."""
         try:
             top = open_object(raw)
         except (MsgspecError, UnicodeError, RecursionError) as error:
@@ -153,23 +157,14 @@ class Converter:
         return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
-        """Return the function for objects whose fields may be JSON, or None.
+        """Return the function that converts objects whose fields may be undecoded JSON, or None.
 
         The function may change an object in place. It returns None for an object that only
-        `convert_raw` can convert. There is no function if only `convert_raw` can convert between
-        the two versions.
+        `convert_raw` can convert. If only `convert_raw` can convert between the two versions, there
+        is no function, and None is returned instead.
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert
-
-    def _split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        visible, carry = self.keeping.split(obj)
-        if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
-            found = format_of(carry.unknown)
-            if found not in self._unknown_formats:
-                self._unknown_formats.add(found)
-                self.on_unknown_format(found, _name_of(obj))
-        return visible, carry
 
     def unknown_format(self, obj: Object) -> str:
         """Return the format of preserved fields that cannot be read; empty if they can be read."""
@@ -177,11 +172,11 @@ class Converter:
         return format_of(carry.unknown) if carry.unknown else ""
 
     def visible(self, obj: Object) -> Object:
-        """Return an object as clients see it: without preserved fields or empty annotations."""
+        """Return an object without its preserved fields, and without empty annotations."""
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
-        """Return the preserved fields of an object, by the version that has them."""
+        """Return the paths of an object's preserved fields, by the version that has the field."""
         carry = self.keeping.split(obj)[1]
         return {version: [*lost] for version, lost in carry.lost.items()}
 
@@ -215,7 +210,7 @@ def _name_of(obj: Object) -> str:
 def build_converter(
     declared: DeclaredConversion, definition: Definition | None = None
 ) -> Converter:
-    """Return the converter of a Conversion, with the schemas of the CRD if it is given."""
+    """Build the converter of a Conversion, with the schemas of the CRD if the CRD is given."""
     schemas: dict[str, Mapping[str, Any]] = {}
     if definition is not None:
         _check_versions(declared, definition)
@@ -261,7 +256,7 @@ _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
 _encode = json.Encoder().encode
 _NO_JSON = (MsgspecError, TypeError, UnicodeError, OverflowError)
-"""Exceptions for data that cannot be encoded as JSON; the interpreter converts such data."""
+"""Exceptions for data that cannot be encoded as JSON. The interpreter converts such data."""
 
 
 def _whole(raw: bytes | Raw) -> Any:

@@ -1,9 +1,12 @@
-"""Differences between an object and its conversion, as data that is preserved and restored.
+"""The values that a conversion loses, as data that is preserved and restored.
 
-`Lost` is plain data in the format of preserved fields: by path, the value that was there (`is`) or
-that none was (`absent`), or the losses of the items of a list: by their key (`by`), else by their
-position (`at`). A value that may be restored only while something visible is unchanged has a guard
-(`if`, or `whole` for all visible fields); it is set last, when the object's final form is known.
+`Lost` is plain data in the format of preserved fields. It has an entry for each path. The entry has
+the value of the field (`is`), or states that the field did not exist (`absent`). The entry of a
+list has the losses of its items: by the key of the item (`by`), or else by its position (`at`).
+
+Some lost values may be restored only while certain visible fields are unchanged. The entry of such
+a value has a guard: the fingerprint of these fields (`if`), or of all visible fields (`whole`).
+Guards are set last, when the conversion is complete and the final form of the object is known.
 """
 
 from __future__ import annotations
@@ -39,17 +42,19 @@ __all__ = [
 
 Lost = dict[str, Any]
 Guard = tuple[dict[str, Any], str, str]
-"""An entry, the key of its guard, and the value that the guard must have now."""
+"""An entry of `Lost`, the key of its guard (`if` or `whole`), and the fingerprint for the object as
+it is now.
+"""
 
 
 def was(value: Any, *, guarded: bool) -> dict[str, Any]:
-    """Return the entry for a field that had this value, or that was absent."""
+    """Build the entry for a field that had this value, or that did not exist (MISSING)."""
     entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": fresh(value)}
     return entry | {"if": ""} if guarded else entry
 
 
 def delta(have: Object, want: Object, place: StructuralSchema | None) -> Lost:
-    """Return the changes that turn one object into another."""
+    """Return the entries that `patch` needs to turn the object `have` into `want`."""
     lost: Lost = {}
     _compare(have, want, place, (), lost)
     return lost
@@ -73,7 +78,7 @@ def _compare(
 
 
 def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict[str, Any]:
-    """Return the entry for two lists that differ only inside of their objects, else {}."""
+    """Build the entry for two lists that differ only inside of their items, else {}."""
     if type(have) is not list or type(want) is not list or len(have) != len(want):
         return {}
     pairs = list(zip(have, want, strict=True))
@@ -87,7 +92,7 @@ def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict
 def item_losses(
     losses: Sequence[Lost], have: Sequence[Any], want: Sequence[Any], keys: Sequence[str]
 ) -> Lost:
-    """Return the entry for a list whose items lost values; by key if the keys are unique."""
+    """Build the entry for a list whose items lost values: by key if the keys are unique."""
     if not any(losses):
         return {}
     names = item_names(want, keys)
@@ -97,7 +102,7 @@ def item_losses(
 
 
 def item_names(items: Sequence[Any], keys: Sequence[str]) -> list[str] | None:
-    """Return the keys of a list's items, or None if they are not unique.
+    """Return the key of each item of a list, or None if the keys are not unique.
 
     >>> item_names([{"name": "a"}, {"name": "b"}], ["name"])
     ['a', 'b']
@@ -141,7 +146,7 @@ def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) 
 
 
 def place_of(place: StructuralSchema | None, path: Path) -> StructuralSchema | None:
-    """Return the schema of a path."""
+    """Return the schema at a path, or None if there is none."""
     for name in path:
         place = place and place.child(name)
     return place
@@ -185,7 +190,7 @@ def _fill(have: Object, more: Mapping[str, Any]) -> None:
 
 
 def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:
-    """Yield the guards of lost fields that no rule names; `view` is the object without them."""
+    """Yield the guards of lost fields that no rule names, for the visible object `view`."""
     for text, entry in lost.items():
         if "whole" in entry:
             yield entry, "whole", fingerprint([_visible(view)])
@@ -206,7 +211,7 @@ def item_guards(
     keys: Sequence[str],
     inside: Callable[[Lost, Any], Iterator[Guard]],
 ) -> Iterator[Guard]:
-    """Yield the guards of the values that the items of a list lost."""
+    """Yield the guards of the values that the items of a list have lost."""
     found = items if type(items) is list else []
     for number, lost in _matched(found, {"by": entry.get("by", {})}, keys):
         yield from inside(lost, found[number])
@@ -216,7 +221,7 @@ def item_guards(
 
 
 def has_guards(lost: Lost) -> bool:
-    """Report whether an entry has a guard: it is restored only while other fields are unchanged."""
+    """Report whether an entry, or an entry inside of it, has a guard."""
     return any(map(_is_guarded, lost.values()))
 
 
@@ -230,7 +235,7 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:
-    """Return the entries without the stale ones, given by `id()`, and without empty ones."""
+    """Return the entries without the `stale` ones, given by `id()`, and without empty ones."""
     kept: Lost = {}
     for path, entry in lost.items():
         if id(entry) not in stale and (left := _entry_without(entry, stale)):

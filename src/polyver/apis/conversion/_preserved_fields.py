@@ -1,7 +1,8 @@
-"""Preserved fields: values that a version cannot express, kept as JSON beside the visible fields.
+"""Preserved fields: values that the version of an object cannot express, kept in the object as
+JSON.
 
-The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`. Its
-location is an annotation, or a field that the kind reserves.
+The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`. It is
+stored in an annotation, or in a field that the kind reserves.
 """
 
 from __future__ import annotations
@@ -53,15 +54,17 @@ class CarryTooLarge(PolyverError):
 
 @dataclass(slots=True)
 class PreservedFields:
-    """The preserved fields of each version, and the form of the object without their annotation."""
+    """The preserved fields by version, and what else is needed to restore the original object."""
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """True if the map of annotations is empty apart from the preserved fields."""
+    """True if the original object had an empty map of annotations."""
     was_bare: bool = False
-    """True if the object has no metadata apart from the preserved fields."""
+    """True if the original object had no metadata."""
     unknown: str = ""
-    """A string in a format that this release does not know; it is written back unchanged."""
+    """Preserved fields in a format that this product release does not know, as a string that is
+    written back unchanged.
+    """
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -87,7 +90,7 @@ _Entry = TypedDict(
     },
     total=False,
 )
-"""The allowed form of `Lost`. It is checked, as any client can write the annotation."""
+"""The allowed form of `Lost`. The form is checked, as any client can write the annotation."""
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
@@ -101,9 +104,10 @@ _decode = msgspec.json.Decoder(_Written).decode
 
 
 def _read(text: object) -> PreservedFields:
-    """Read preserved fields; keep a string in a format that this release does not know.
+    """Parse preserved fields; keep the text if its format is unknown.
 
-    Another release of polyver may have written it, and will read it again after a roll-back.
+    Another product release may have written the text. After an upgrade or a roll-back to that
+    product release, it can read the text again.
     """
     if not isinstance(text, str):
         return PreservedFields()
@@ -121,7 +125,7 @@ def _read(text: object) -> PreservedFields:
 
 
 def _may_restore(text: str, entry: Mapping[str, Any]) -> bool:
-    """Report whether a conversion may write the field of an entry; most metadata is fixed."""
+    """Report whether a conversion may write a preserved field; most of metadata is fixed."""
     if not text.startswith(_FIXED_FIELDS):
         return True
     path = parse_path(text)
@@ -141,7 +145,7 @@ _FIXED_FIELDS = ("apiVersion", "kind", "metadata", "[")
 
 
 def format_of(text: str) -> str:
-    """Return the format of preserved fields that could not be read, as far as it is known."""
+    """Describe the format of preserved fields that cannot be read, for messages."""
     try:
         found = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -153,7 +157,7 @@ def format_of(text: str) -> str:
 
 
 def _write(carry: PreservedFields, *, room: int) -> str:
-    """Return preserved fields as a string; raise CarryTooLarge if it has more than `room` bytes."""
+    """Format preserved fields as a string; raise CarryTooLarge if it exceeds `room` bytes."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     flags = {"empty": carry.was_empty, "bare": carry.was_bare}
     text = _encode(said | {name: True for name, is_so in flags.items() if is_so})
@@ -167,7 +171,9 @@ def _write(carry: PreservedFields, *, room: int) -> str:
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
-"""Annotation for preserved fields while the usual location has fields in an unknown format."""
+"""Annotation for preserved fields while the normal location has preserved fields in an unknown
+format.
+"""
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """The limit for all annotations of an object together."""
 _FIELD_LIMIT: Final = 1024 * 1024
@@ -175,39 +181,39 @@ _FIELD_LIMIT: Final = 1024 * 1024
 
 
 class PreservedFieldsLocation(Protocol):
-    """A location of preserved fields."""
+    """A location in objects at which preserved fields are stored."""
 
     @property
     def path(self) -> Path:
-        """Its path in an object."""
+        """The path of the location in an object."""
         ...
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without its preserved fields, and the preserved fields."""
+        """Separate an object from its preserved fields; return both."""
         ...
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with its preserved fields at the location, if there are any."""
+        """Return an object with preserved fields added at the location, if there are any."""
         ...
 
     def may_be_in(self, top: Object) -> bool:
-        """Return True if an object, whose fields may still be bytes, may have preserved fields."""
+        """Report whether an object may have preserved fields; its fields may be undecoded JSON."""
         ...
 
     def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
-        """Do the same as `split` for an object some of whose fields are still bytes."""
+        """Do the same as `split` for an object in which some fields are undecoded JSON."""
         ...
 
     def join_raw(self, top: Object, carry: PreservedFields) -> Object:
-        """Do the same as `join` for an object some of whose fields are still bytes."""
+        """Do the same as `join` for an object in which some fields are undecoded JSON."""
         ...
 
     def put(self, obj: Object, text: str) -> Object:
-        """Return an object with this string at the location."""
+        """Return an object with the string `text` at the location."""
         ...
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
-        """Copy the preserved fields of the old object if the client omitted them in its update."""
+        """Copy the preserved fields of the `old` object to its update `obj` if they are missing."""
         ...
 
 
@@ -222,7 +228,7 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object and its preserved fields, separated; drop empty annotations."""
+        """Separate an object from its preserved fields; remove an empty map of annotations."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
@@ -292,7 +298,7 @@ class PreservedInAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class PreservedInField:
-    """Preserved fields in a field beside `spec`, which all versions of the kind have for it."""
+    """Preserved fields in a top-level field that all versions of the kind reserve."""
 
     name: str
 
@@ -335,10 +341,11 @@ class PreservedInField:
 
 
 class PreservedFieldsStore:
-    """The location of preserved fields, with a second annotation while the location is occupied.
+    """The location of preserved fields, and a second annotation if the location is occupied.
 
-    The location is occupied by preserved fields in a format that this release does not know. They
-    stay as they are: another release of polyver wrote them, and reads them again when it returns.
+    The location is occupied if it has preserved fields in a format that this product release does
+    not know. They are kept unchanged, so that the product release that wrote them can read them
+    again after an upgrade or a roll-back.
     """
 
     def __init__(self, place: PreservedFieldsLocation) -> None:
@@ -348,7 +355,7 @@ class PreservedFieldsStore:
         """Paths at which an object may have preserved fields."""
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without its preserved fields, and the preserved fields."""
+        """Separate an object from its preserved fields; return both."""
         rest, carry = self.place.split(obj)
         metadata = rest.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
@@ -360,20 +367,20 @@ class PreservedFieldsStore:
         return rest, carry
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with its preserved fields at the location, if there are any."""
+        """Return an object with preserved fields added at the location, if there are any."""
         if not carry.unknown:
             return self.place.join(obj, carry)
         return _BESIDE.join(self.place.put(obj, carry.unknown), carry)
 
     def may_be_in(self, top: Object) -> bool:
-        """Return True if an object, whose fields may still be bytes, may have preserved fields."""
+        """Report whether an object may have preserved fields; its fields may be undecoded JSON."""
         # The names of both annotations begin with the same characters, so one search finds both.
         if "metadata" in top and _NAME in bytes(top["metadata"]):
             return True
         return type(self.place) is PreservedInField and self.place.may_be_in(top)
 
     def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
-        """Do the same as `split` for an object some of whose fields are still bytes."""
+        """Do the same as `split` for an object in which some fields are undecoded JSON."""
         if _BESIDE.may_be_in(top):
             raise Unusual
         top, carry = self.place.split_raw(top)
@@ -382,11 +389,11 @@ class PreservedFieldsStore:
         return top, carry
 
     def join_raw(self, top: Object, carry: PreservedFields) -> Object:
-        """Do the same as `join` for an object some of whose fields are still bytes."""
+        """Do the same as `join` for an object in which some fields are undecoded JSON."""
         return self.place.join_raw(top, carry)
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
-        """Copy the preserved fields of the old object if the client omitted them in its update."""
+        """Copy the preserved fields of the `old` object to its update `obj` if they are missing."""
         self.place.restore(obj, old)
         _BESIDE.restore(obj, old)
 
@@ -399,6 +406,6 @@ _fields = json.Decoder(dict[str, Raw]).decode
 
 
 def _size(value: Any) -> int:
-    """Return the size in bytes of an annotation's value, which may still be JSON."""
+    """Return the size in bytes of an annotation's value, which may be undecoded JSON."""
     text = msgspec.json.decode(value) if type(value) is msgspec.Raw else value
     return len(text.encode()) if isinstance(text, str) else 0

@@ -1,8 +1,8 @@
 """Functions that compiled rules call, and the exceptions with which they refuse an object.
 
-A value is Raw (JSON that was not decoded) or plain data; each function takes both. A function that
-cannot convert a value raises Unusual or Loses; the interpreter then converts or refuses the
-object.
+A value is `Raw` (JSON that was not decoded) or plain data; each function accepts both. A function
+raises `Unusual` or `Loses` for a value that it cannot convert. The interpreter then converts or
+refuses the object.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ __all__ = [
 
 Convert = Callable[[Any], Any]
 Lossless = Callable[..., Any]
-"""Runs a rule on the values that it reads, not all missing; returns a sequence if it writes
-several.
+"""Runs a rule on the values that the rule reads, of which at least one is not missing. Returns a
+sequence if the rule writes several values.
 """
 
 fields = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -64,14 +64,14 @@ class Unusual(Exception):
 
 
 class Loses(Exception):
-    """Compiled rules would lose a value; the interpreter preserves it."""
+    """The compiled code would lose a value; the interpreter can preserve the value."""
 
 
-# Values that may be Raw
+# Values that may be undecoded JSON (Raw)
 
 
 def opened(value: Any) -> Object:
-    """Return the fields of an object."""
+    """Return the fields of an object, as a dict."""
     if type(value) is dict:
         return value
     if type(value) is not Raw:  # a string would be decoded as if it were JSON
@@ -83,7 +83,7 @@ def opened(value: Any) -> Object:
 
 
 def items_of(value: Any) -> list[Any]:
-    """Return the items of a list."""
+    """Return the items of a list, as a list."""
     if type(value) is list:
         return value
     if type(value) is not Raw:
@@ -95,7 +95,7 @@ def items_of(value: Any) -> list[Any]:
 
 
 def objects_in(value: Any) -> list[Object]:
-    """Return the items of a list in which every item is an object."""
+    """Return the items of a list of objects, each as a dict."""
     if type(value) is list:
         return [*map(opened, value)]
     if type(value) is not Raw:
@@ -114,7 +114,7 @@ _NULL: Final = Raw(b"null")
 
 
 def plain(value: Any) -> Any:
-    """Return a value as plain data."""
+    """Decode a value to plain data."""
     if type(value) is Raw:
         return msgspec.json.decode(value)
     if type(value) is dict or type(value) is list:
@@ -133,7 +133,7 @@ def is_const(value: Any, encoded: bytes, const: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RuleByInterpreter:
-    """One rule as the interpreter runs it, with the fields that it loses and restores."""
+    """Lets the interpreter run one rule, with the fields that the rule loses and restores."""
 
     block: RuleBlock
     rule: ConversionRule
@@ -171,7 +171,7 @@ class RuleByInterpreter:
 
 
 def preserved(entry: dict[str, Any]) -> Any:
-    """Return the value of a preserved field that has no guard; raise Unusual if it has one."""
+    """Return the value of a preserved field; raise Unusual if its entry has a guard."""
     if entry.keys() != {"is"}:
         raise Unusual
     return entry["is"]
@@ -185,7 +185,7 @@ _LARGE: Final = 10**18
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Return a function that runs a simple rule on plain values.
+    """Build a function that runs a rule for single values, such as a cast, on plain values.
 
     The function returns None if a value would be lost.
     """
@@ -319,9 +319,9 @@ def _joined(rule: SplitRule) -> Lossless:
 
 
 def keyed(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Return a function that converts between a list and a map by key.
+    """Build a function that converts between a list and a map by key.
 
-    `one` converts each value inside. The function raises Loses if a value would be lost.
+    `one` converts each value of the map. The built function raises Loses if a value would be lost.
     """
     if rule.value:
         return _keyed_values(rule, one, back=back)
@@ -333,7 +333,7 @@ def _same(value: Any) -> Any:
 
 
 def _keyed_values(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Return the function of `keyed` for items of a key and a value, which is not decoded."""
+    """Build the function for `keyed` if items have only a key and a value, without decoding it."""
     hints: list[tuple[str, Any, Any]] = [
         ("name", str, msgspec.field(name=rule.key)),
         ("value", Raw, msgspec.field(name=rule.value)),

@@ -1,4 +1,4 @@
-"""One edge in one direction, by rules or by users' functions: one interface for both."""
+"""Conversion steps: an edge in one direction, by rules or by functions of users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Function = Callable[[Object], Object]
 class ConversionStep(Protocol):
     """Converts from one version to its neighbour.
 
-    Its objects have no apiVersion and no preserved fields.
+    The objects are given without apiVersion and without preserved fields.
     """
 
     def run(self, obj: Object) -> Object:
@@ -35,15 +35,18 @@ class ConversionStep(Protocol):
         ...
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        """Return the fields of an object that a conversion back of `made` would not restore."""
+        """Find the fields of an object that converting `made` back would not restore."""
         ...
 
     def restored(self, made: Object, lost: Lost) -> Object:
-        """Return a converted object with the fields restored that it lost before."""
+        """Return the converted object `made` with its `lost` fields restored."""
         ...
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
-        """Yield the guards of fields that the target lost; `view` is the source object."""
+        """Yield the guards of lost fields of the target version; `view` is the source object.
+
+        A guard is the fingerprint of the fields on which a lost field depends.
+        """
         ...
 
 
@@ -71,9 +74,9 @@ class ByRules:
 class ByFunctions:
     """One direction of an edge that is a pair of functions.
 
-    A field is lost if the second function does not return it after the first. It is restored while
-    the functions still return the same value at its path, as nothing states on which fields it
-    depends.
+    A field is lost if converting by `there` and then by `back` does not return the field with the
+    same value. Nothing states on which other fields a lost field depends. So it is restored only
+    while the function still returns the same value at the path of the lost field.
     """
 
     there: Function
@@ -85,7 +88,7 @@ class ByFunctions:
         return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
-        """Return the function's result before pruning, with fields that the target may lack."""
+        """Return the function's result before pruning; it may have fields that the target lacks."""
         return _called(self.there, obj, None)
 
     def lost(self, obj: Object, made: Object) -> Lost:
@@ -94,7 +97,7 @@ class ByFunctions:
             if _sorted(_without_fixed(again)) == _sorted(_without_fixed(obj)):
                 return {}
         except (TypeError, ValueError, RecursionError):
-            pass  # it cannot be encoded, as functions may return anything
+            pass  # the result cannot be encoded, as a function may return any value
         return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
@@ -110,7 +113,7 @@ class ByFunctions:
 
 @dataclass(frozen=True, slots=True)
 class _ByUnfitRules(ByRules):
-    """An edge whose rules name fields that a version lacks.
+    """One direction of an edge whose rules name fields that a version lacks.
 
     An API server prunes the values that the rules write to such fields. So the rules are treated
     like functions, which may lose any field.
@@ -140,9 +143,12 @@ class _ByUnfitRules(ByRules):
 
 
 def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
-    """Return the steps of a conversion path if they are rules for existing fields, else None.
+    """Return the steps of a conversion path if they can be compiled, else None.
 
-    If one version has a schema and its neighbour has none, any field may be lost.
+    Rules can be compiled if they name only fields that the versions have.
+
+    They cannot be compiled if only one of two neighbouring versions has a schema: any field may be
+    lost then.
     """
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     half_known = any(step.block.places.count(None) == 1 for step in steps)
@@ -151,7 +157,7 @@ def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
 
 
 def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
-    """Return one direction of an edge that is declared by rules."""
+    """Build one direction of an edge that is declared by rules."""
     return (ByRules if block.fits else _ByUnfitRules)(block, back)
 
 
@@ -184,13 +190,13 @@ def _guards(lost: Lost, made: Any, place: StructuralSchema | None) -> Iterator[G
 
 
 class PrunedObject(dict[str, Any]):
-    """Data that has only the fields of its schema."""
+    """An object that has only fields of its schema, and need not be pruned."""
 
 
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
-    """Return the result of a function, pruned as by an API server, with the input's fixed fields.
+    """Call a conversion function; prune its result, and copy the fixed fields from the input.
 
-    The function is not called for objects with only metadata, which API servers send too.
+    The function is not called for an object that has only metadata, which an API server sends too.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = _copied(obj)
@@ -223,7 +229,7 @@ def _copied(value: Any) -> Any:
     """Return a copy of JSON data."""
     try:
         return msgspec.to_builtins(value)
-    except TypeError:  # not JSON, which raises an error when it is written
+    except TypeError:  # not JSON; writing the converted object raises an error later
         return fresh(value)
 
 

@@ -1,6 +1,7 @@
-"""The rules for values that have fields inside: moved, wrapped, or identified by a key.
+"""Rules for values that have fields inside: objects, lists and maps.
 
-Losses are recorded by item and by field, so that an edit elsewhere does not undo the rest.
+A lost value is recorded with its item and its field. So when a client edits one field, the lost
+values of other fields can still be restored.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = ["EachRule", "KeyedRule", "MoveRule", "WrapRule"]
 
 @dataclass(frozen=True, eq=False)
 class _Nested(SingleFieldRule):
-    """A rule for a value that has rules of its own inside, or fields that a version lacks."""
+    """Base class of rules that convert the fields inside of a value by a block of further rules."""
 
     inside: RuleBlock
 
@@ -48,22 +49,22 @@ class _Nested(SingleFieldRule):
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """Return the rule for values with these schemas."""
+        """Bind the rules inside of this rule to the schemas of the value."""
         return replace(self, inside=self.inside.bound(source, target))
 
     def _entry(self, lost: Lost, *, back: bool) -> dict[str, Any]:
-        """Return the entry for the lost fields of the value that this rule writes."""
+        """Return the entry in `lost` for the value that this rule writes."""
         found: dict[str, Any] = lost.get(show_path(self.source if back else self.target), {})
         return found
 
     def _told(self, entry: dict[str, Any], *, back: bool) -> Lost:
-        """Return an entry as `Lost`, at the path of the value that this rule reads."""
+        """Build `Lost` from the entry for the value that this rule reads."""
         return {show_path(self.target if back else self.source): entry} if entry else {}
 
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that has another path, or other fields inside."""
+    """A field that has another path in the other version, or has other fields inside."""
 
     name: ClassVar[str] = "move"
 
@@ -82,7 +83,7 @@ class MoveRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class WrapRule(_Nested):
-    """A value in one version, and a list in the other whose first item it is."""
+    """A field that is a single value in one version, and the first item of a list in the other."""
 
     name: ClassVar[str] = "wrap"
 
@@ -148,7 +149,8 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The keys that identify items in each version; by default the list keys of the schema."""
+    """The fields that identify an item in each version; by default the list map keys of the schema.
+    """
 
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -226,7 +228,7 @@ class EachRule(_Nested):
         yield from super().guards(lost, values, back=back)
 
     def _list_guards(self, entry: dict[str, Any], value: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of items, identified by their keys in the version that lost fields."""
+        """Yield the guards of items, each identified by its key in the version with lost fields."""
         items = value if type(value) is list else []
         made = [self.inside.run_value(item, back=back) for item in items]
         keys = self.source_keys if back else self.target_keys
@@ -245,11 +247,13 @@ class EachRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class KeyedRule(_Nested):
-    """A list whose items have a key, and a map by that key."""
+    """A field that is a list in one version, and in the other a map by a key of the items."""
 
     key: str
     value: str
-    """The field that is the value in the map; if empty, the rest of the item is."""
+    """The field of an item that becomes the value in the map; if empty, the item without its key
+    becomes the value.
+    """
     name: ClassVar[str] = "keyed"
 
     def _bound(
@@ -274,7 +278,7 @@ class KeyedRule(_Nested):
         return made
 
     def _inner(self, item: dict[str, Any]) -> Any:
-        """Return an item's value in the map: the item without its key, or one of its fields."""
+        """Return an item's value in the map: the item without its key, or one field of the item."""
         if self.value:
             return item[self.value]
         return {name: value for name, value in item.items() if name != self.key}
@@ -290,7 +294,7 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Report whether a value of the map can become an item: it must not have the key field."""
+        """Report whether a value of the map can become an item: the value must not have the key."""
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
@@ -373,7 +377,7 @@ class KeyedRule(_Nested):
                 yield from guards(inner, seen.get(name, MISSING), None)
 
     def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
-        """Return the list or map that is read in the form of the other version, by key."""
+        """Convert the list or map that is read to the form of the other version, by key."""
         if back:
             items = self._list(found) if type(found) is dict else []
             return {item[self.key]: item for item in items}

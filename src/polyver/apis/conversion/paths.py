@@ -1,7 +1,7 @@
 """Paths of fields: `spec.schedule`, or `metadata.annotations["ex.io/mode"]`.
 
-A path names only fields of objects; rules for the items of a list reach the fields inside of it.
-Of metadata, a conversion may write only labels and annotations, whose values are strings.
+A path names only fields of objects. Rules for the items of a list reach the fields inside of the
+items. In metadata, a conversion may write only labels and annotations, whose values are strings.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def parse_path(text: str) -> Path:
 
 @lru_cache(maxsize=4096)
 def show_path(path: Path) -> str:
-    """Return the notation of a path, which `parse_path` reads.
+    """Format a path as text that `parse_path` can parse.
 
     >>> show_path(("spec", "labels", "a.b"))
     'spec.labels["a.b"]'
@@ -93,9 +93,9 @@ def pick(value: Any, path: Path) -> Any:
 
 
 def take(obj: Object, path: Path, *, pinned: int) -> Any:
-    """Remove and return the value at a path, with the objects around it that become empty.
+    """Remove and return the value at a path; also remove parents that become empty.
 
-    Objects at the first `pinned` levels stay.
+    Parents at the first `pinned` levels are kept even if they become empty.
     """
     around: list[tuple[Object, str]] = []
     value: Any = obj
@@ -128,7 +128,8 @@ def put(obj: Object, path: Path, value: Any) -> bool:
 def fits_metadata(path: Path, value: Any) -> bool:
     """Report whether a value is valid for a label or an annotation.
 
-    An API server refuses any other value, and with it the whole list that contains the object.
+    An API server refuses any other value in a converted object. A list request that contains such
+    an object fails completely.
     """
     if value is MISSING:
         return True

@@ -118,7 +118,7 @@ def read_conversion(document: Document) -> DeclaredConversion:
 
 
 def _check_tree(document: Document, spec: _Spec) -> None:
-    """Refuse versions that are not connected; the error names the cause as exactly as possible."""
+    """Raise an error if the edges do not connect the versions to one tree; name the cause."""
     for number, edge in enumerate(spec.edges):
         for name, version in (("from", edge.source), ("to", edge.target)):
             if version not in spec.versions:
@@ -140,7 +140,7 @@ def _block(edge: Document) -> RuleBlock:
 
 
 def read_rules(holder: Document, rules: Rules) -> None:
-    """Add the rules under the key `rules` of a mapping."""
+    """Add to `rules` the rules that a mapping has under its key `rules`."""
     value = holder.value
     found = value.get("rules") if isinstance(value, Mapping) else None
     for number, rule in enumerate(found or ()):

@@ -1,7 +1,8 @@
-"""The rules of an edge: each reads fields of one version and writes fields of the other, both ways.
+"""Conversion rules: each converts fields between two versions, in both directions.
 
-A rule never fails. A value that it cannot express is left out or approximated; running it back
-shows the loss, which is preserved beside the object.
+A rule never fails. A value that it cannot convert exactly is left out or approximated. Running the
+rule back then gives another value; this shows the loss, and the original value is preserved in the
+object.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 Ports = tuple[Any, ...]
-"""The values at the paths that a rule reads or writes; MISSING where there is none."""
+"""The values at the paths that a rule reads or writes; MISSING where there is no value."""
 
 
 class ConversionRule(ABC):
@@ -58,15 +59,15 @@ class ConversionRule(ABC):
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """Return the rule for versions with these schemas."""
+        """Bind the rule to the schemas of the two versions."""
         return self
 
     @abstractmethod
     def run(self, values: Ports, *, back: bool) -> Ports:
-        """Return the values to write for the values that were read."""
+        """Convert the values that were read to the values to write."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Return the values that the rule read and that running it back would not restore."""
+        """Find the values that the rule read and that running the rule back would not restore."""
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
@@ -87,7 +88,10 @@ class ConversionRule(ABC):
         )
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of lost values that the rule writes; `values` are those it reads."""
+        """Yield the guards of lost values that the rule writes.
+
+        A guard is the fingerprint of the `values` that the rule reads.
+        """
         for entry in lost.values():
             if "if" in entry:
                 yield entry, "if", fingerprint(values)
@@ -102,7 +106,7 @@ def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SingleFieldRule(ConversionRule):
-    """A rule between one field and one other field."""
+    """A rule that connects one field of each version."""
 
     source: Path
     target: Path
@@ -199,7 +203,7 @@ class SplitRule(ConversionRule):
         return MISSING if text == self.absent else cast(text, "string", kind)
 
     def _joined(self, parts: Ports) -> Any:
-        """Join the parts; a missing part becomes `absent`, or ends the string if that is None."""
+        """Join the parts; a missing part becomes `absent`, or ends the string without `absent`."""
         if all(part is MISSING for part in parts):
             return MISSING
         texts: list[str] = []
@@ -219,9 +223,9 @@ class DropRule(ConversionRule):
 
     at: Path
     added: bool = False
-    """True if the version `to` has it."""
+    """True if the version `to` has the field."""
     implied: bool = False
-    """True if the schemas imply it, and no rule was written."""
+    """True if the schemas imply this rule, and no user wrote it."""
     name: ClassVar[str] = "drop"
 
     @property

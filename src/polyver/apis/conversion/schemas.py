@@ -1,12 +1,12 @@
-"""The schemas of two versions, compared for a conversion.
+"""Compare the schemas of two versions, for the conversion between them.
 
-- A field that only one of the versions has is preserved: the schemas imply a rule for it, as an API
-  server would prune the field from converted objects. Fields that neither schema has are left to
-  the API server.
-- Objects that functions return are pruned as by an API server, which drops the fields that a schema
-  lacks.
-- Compiled rules cannot convert some objects: the schemas decide which fields need the interpreter,
-  and where defaults may be filled in.
+- A field that only one of the versions has must be preserved, as an API server would prune the
+field from converted objects. So the schemas imply a rule for this field. Fields that neither schema
+has are not changed, and are left to the API server.
+- Objects that conversion functions return are pruned as an API server prunes them: fields that the
+schema lacks are removed.
+- Compiled rules cannot convert all objects. The schemas decide which fields need the interpreter,
+and at which fields defaults may be filled in.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOTHING = StructuralSchema()
 
 
 def knows(place: StructuralSchema | None, name: str) -> bool:
-    """Report whether objects with a schema may have a field; without a schema they may."""
+    """Report whether a schema allows a field; without a schema every field is allowed."""
     if place is None or place.preserves or place.takes_any_key or name in place.fields:
         return True
     return place.embedded and name in META_FIELDS
@@ -66,7 +66,7 @@ def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
 
 
 def has_path(place: StructuralSchema | None, path: Path) -> bool:
-    """Report whether objects with a schema may have a field at a path."""
+    """Report whether a schema allows a field at a path."""
     for name in path:
         if not knows(place, name):
             return False
@@ -82,7 +82,7 @@ def items(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
-    """Remove the fields that the source may have and the target may not, in place."""
+    """Remove, in place, the fields that the source schema allows and the target schema does not."""
     if target is None:
         return
     if type(value) is dict:
@@ -99,7 +99,7 @@ def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema 
 
 
 def loses(source: StructuralSchema | None, target: StructuralSchema | None) -> bool:
-    """Report whether values can have a field in the source that they cannot have in the target."""
+    """Report whether the source schema allows a field that the target schema does not allow."""
     if target is None or source is target:
         return False
     if source is None:
@@ -125,12 +125,12 @@ def names_in(place: StructuralSchema) -> frozenset[str]:
 
 
 def is_open(place: StructuralSchema) -> bool:
-    """Report whether objects with a schema may have fields with any name."""
+    """Report whether a schema allows fields with any name."""
     return place.preserves or place.takes_any_key
 
 
 class _Paths:
-    """The paths that rules name in one version."""
+    """The paths in one version that rules name."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.exact = frozenset(paths)
@@ -153,7 +153,7 @@ def implied(
     *,
     root: bool,
 ) -> Iterator[ConversionRule]:
-    """Yield the rules for fields that no rule names and one of the versions lacks."""
+    """Yield the implied rules: for fields that no rule names and that one version lacks."""
     if source is None or target is None:
         return iter(())
     sources = _Paths(path for rule in rules for path in rule.sources)
@@ -227,7 +227,7 @@ Prune = Callable[[Any], None]
 
 @lru_cache(maxsize=4096)
 def pruner(place: StructuralSchema | None) -> Prune | None:
-    """Return a function that drops the fields which a schema lacks; None if it allows anything.
+    """Build a function that removes fields that a schema lacks; None if it allows everything.
 
     >>> prune = pruner(StructuralSchema(fields={"a": StructuralSchema(preserves=True)}))
     >>> obj = {"a": {"b": 1}, "c": 2}
@@ -293,13 +293,18 @@ def _empty(value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Properties of a schema that decide whether filling in defaults can change a guard."""
+    """States whether filling in the defaults of schemas can change a guard.
+
+    A guard is the fingerprint of the fields on which a preserved value depends. The interpreter
+    computes it after filling in defaults. Compiled code does not fill in defaults, so it may handle
+    a guarded value only if defaults cannot change these fields.
+    """
 
     has_schema: bool
     has_defaults: bool
 
     def holds(self, values: Ports) -> bool:
-        # Filling in defaults also drops nulls.
+        # Filling in defaults also removes nulls.
         return not (self.has_defaults or (self.has_schema and any(map(_has_null, values))))
 
 
@@ -310,11 +315,13 @@ def _has_null(value: Any) -> bool:
 
 
 Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
-"""By path of an object: the fields it may have (None for any field), and those it must not have."""
+"""By the path of an object: the fields that it may have (None: any field), and the fields that it
+must not have.
+"""
 
 
 def watched(block: RuleBlock, *, back: bool) -> Watched:
-    """Return the fields that the target version lacks and no rule names, by their object's path."""
+    """Find the fields that the target version lacks and no rule names, by their object's path."""
     source, target = block.read(back=back), block.written(back=back)
     found: Watched = {}
     if target is not None:
@@ -362,13 +369,13 @@ def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
 
 
 def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
-    """Return the properties of a schema at some paths, together with those of a far schema."""
+    """Return `Settled` for some paths in a schema, combined with the given one."""
     found = place is not None and any(_has_default(place, path) for path in paths)
     return Settled(place is not None or far.has_schema, found or far.has_defaults)
 
 
 def all_settled(places: Iterable[StructuralSchema | None]) -> Settled:
-    """Return the properties of several schemas together."""
+    """Return `Settled` for several schemas together."""
     found = [place for place in places if place is not None]
     return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
 

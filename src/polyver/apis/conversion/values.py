@@ -1,6 +1,7 @@
 """Plain values: fingerprints, and casts from one type to another.
 
-A cast is exact or the nearest value; casting back and comparing shows which.
+A cast gives the same value in another type, or else the nearest value. Casting back and comparing
+shows which of the two it is.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MISSING: Final = Missing.MISSING
 
 
 def fingerprint(values: Sequence[Any]) -> str:
-    """Return a hash of values, or of their absence, to detect changes.
+    """Return a hash of values to detect changes; a value may be MISSING.
 
     >>> fingerprint([1, MISSING]) == fingerprint([1.0, MISSING]) != fingerprint([1, None])
     True
@@ -47,7 +48,7 @@ def fingerprint(values: Sequence[Any]) -> str:
 
 
 def _settled(value: Any) -> Any:
-    """Return a value as an API server may write it again: 1.0 becomes 1."""
+    """Return a value in the form in which an API server may write it: 1.0 becomes 1."""
     if type(value) is dict:
         return {key: _settled(each) for key, each in value.items()}
     if type(value) is list:
@@ -56,7 +57,7 @@ def _settled(value: Any) -> Any:
 
 
 def cast(value: Any, source: Type, target: Type) -> Any:
-    """Return a value as another type: exact, else the nearest, else MISSING.
+    """Convert a value to another type: exactly, else to the nearest value, else to MISSING.
 
     >>> cast("8080", "string", "integer"), cast("08080", "string", "integer")
     (8080, 8080)
@@ -117,7 +118,7 @@ _CASTS: Final = {"string": _text, "integer": _integer, "number": _decimal, "bool
 
 
 def scaled(value: Any, factor: Fraction, target: Type) -> Any:
-    """Return a number in another unit, rounded towards zero if it must be an integer.
+    """Multiply a number by a factor; round towards zero if the result must be an integer.
 
     >>> scaled(1500, Fraction(1, 1000), "integer"), scaled(1500, Fraction(1, 1000), "number")
     (1, 1.5)

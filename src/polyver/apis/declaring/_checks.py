@@ -1,4 +1,4 @@
-"""Checks of a declared kind as a whole: one storage version, valid names, structural schemas."""
+"""Check a declared kind as a whole: one storage version, valid names, structural schemas."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _check_carry(kind: Kind) -> None:
 
 
 def _with_carry(kind: Kind, declared: DeclaredVersion) -> Mapping[str, Any] | None:
-    """Return the schema of a version, with the field that is reserved for preserved fields."""
+    """Return the schema of a version; add the field that the kind reserves for preserved fields."""
     schema = declared.version.schema
     if not kind.carry or schema is None:
         return schema
@@ -80,7 +80,7 @@ _CARRY = "Preserved fields: fields of other versions that this version lacks. Se
 
 
 def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type | None]) -> None:
-    """Raise an error unless every hook is for a declared version, and takes its class."""
+    """Raise an error unless each hook is for a declared version, and takes its class or a dict."""
     for hook in hooks:
         if hook.version not in classes:
             fact = f"{hook.name} is for {kind} {hook.version}, which is not declared"

@@ -1,4 +1,4 @@
-"""Turn a declared class into a class for objects and into its schema."""
+"""Build a class for objects, and its schema, from a class that a user declared."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _DROPPED = {f"__{name}__" for name in _FORGOTTEN.split()}
 
 
 class ClassReader:
-    """Reads one declared class, and those that its fields name."""
+    """Reads a declared class, and the classes that its fields name."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        """Take `names`, the names in scope at the class, to resolve hints written as strings."""
+        """Take `names`, the names in scope at the class, to resolve type hints that are strings."""
         self._names = names
         self._open: list[type] = []
         self._read: dict[type, FieldSchema] = {}
@@ -76,7 +76,7 @@ class ClassReader:
     def whole(
         self, cls: type, *, status: bool | None, about: dict[str, Any]
     ) -> type[DeclaredObject]:
-        """Return the class of whole objects, which have metadata, apiVersion and kind."""
+        """Build the class of whole objects, which have metadata, apiVersion and kind."""
         places = self._places(cls)
         for name, wanted in _ROOT.items():
             found = places.pop(name, None)
@@ -173,7 +173,7 @@ def _is_ours(cls: type) -> bool:
 
 
 def _held(place: FieldSchema) -> tuple[Any, Any]:
-    """Return the type and the default that a field has in the class of objects."""
+    """Return the type and the default of a field in the built class."""
     if not place.takes_null:
         return place.python | None, None
     if place.python is Any:

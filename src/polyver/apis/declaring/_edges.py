@@ -1,6 +1,7 @@
-"""Connect the versions of a declared kind: by rules, functions, methods, or one function for all.
+"""Connect the versions of a declared kind by rules, functions, methods, or one function for all.
 
-All of these become edges of one tree, so they can be combined.
+Each way of declaring a conversion adds edges to the same tree of versions, so users can combine the
+ways. An edge connects two versions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Way:
 
     hook: KindHook
     convert: Function
-    """The function with plain data as argument and result."""
+    """The function wrapped by `_plain`, which takes and returns plain data."""
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class Edges:
     def converter(
         self, definition: Definition, classes: Mapping[str, type], *, carry: str = ""
     ) -> Converter:
-        """Return the converter of a kind; raise an error that names the missing conversions."""
+        """Build the converter of a kind; raise an error if the versions are not connected."""
         names = [version.name for version in definition.versions]
         schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
         edges = self._all(definition, classes)
@@ -136,7 +137,10 @@ class Edges:
 
 
 def _plain(hook: KindHook, source: str, target: str) -> Function:
-    """Return a function from plain data to plain data that calls a user's function."""
+    """Wrap a user's conversion function, so that it takes and returns plain data.
+
+    The user's function may take and return objects of declared classes.
+    """
 
     def convert(obj: Object) -> Object:
         said = {"apiVersion": source, **obj}
@@ -147,10 +151,11 @@ def _plain(hook: KindHook, source: str, target: str) -> Function:
 
 
 def _data(made: Any, name: str, version: str, source: Object) -> Object:
-    """Return the result of a user's function as plain data.
+    """Convert the result of a user's function to plain data.
 
-    Objects may have only some of their fields. Required parts that were added as empty objects, so
-    that the class accepts them, are removed again.
+    An object may lack required fields. `_read` has added a missing required part (a field that is
+    an object itself) as an empty object. If that part is still empty, and `source` does not have
+    it, it is removed again.
     """
     if isinstance(made, dict):
         return made
@@ -169,8 +174,8 @@ def _is_hollow(value: Any) -> bool:
 
 
 def _read(cls: type, obj: Object) -> Any:
-    """Return an object of a class; its missing required parts become empty objects."""
-    return _filled(from_own(cls, obj))  # functions get copies
+    """Convert plain data to an object of a class; set missing required parts to empty objects."""
+    return _filled(from_own(cls, obj))  # conversion functions get copies, so sharing data is safe
 
 
 def _filled(part: Any) -> Any:
@@ -187,7 +192,7 @@ def _filled(part: Any) -> Any:
 
 @cache
 def _parts(cls: Any) -> list[tuple[str, type, bool]]:
-    """Return the fields of a class that are parts themselves, and whether they are required."""
+    """Return the fields of a class that are objects: name, class, and whether it is required."""
     needed = cls.__schema__.get("required", ())
     return [
         (field.name, part, field.encode_name in needed)
@@ -216,9 +221,9 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
-    """Return one version of each group of versions that no edge connects with the hub.
+    """Return one version of each group of connected versions that is not connected to the hub.
 
-    The tree reports errors in the edges.
+    Errors in the edges are not reported here; building the tree reports them.
     """
     found: list[str] = []
     reached = _reached(hub, edges)
@@ -239,11 +244,11 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
     return reached
 
 
-# Methods of the spokes.
+# Conversion methods of versions that are not the hub (spokes).
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Return the conversion methods of a version's class that no other version's class provides."""
+    """Return the conversion methods of a version's class, without those of other versions."""
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
     theirs = {base for other in others if other in bases for base in other.__mro__}
@@ -260,7 +265,7 @@ def _declared(cls: Any) -> type:
 
 
 def _check_carry(definition: Definition, edges: Iterable[AnyEdge], carry: str) -> None:
-    """Refuse rules for the field that is reserved for preserved fields."""
+    """Raise an error if a rule names the field that is reserved for preserved fields."""
     for edge in edges:
         rules = edge.block.rules if isinstance(edge, DeclaredEdge) else ()
         paths = [path for rule in rules for path in (*rule.sources, *rule.targets)]
@@ -289,7 +294,10 @@ def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator
 
 
 def _method_to(cls: Any, hub: Any) -> Function:
-    """Return a function that calls `spoke.convert_to(hub)`, which fills in or returns a hub."""
+    """Build a function that calls `spoke.convert_to(hub)`.
+
+    The method either changes the hub object that it gets, or returns another one.
+    """
 
     def convert(obj: Object) -> Object:
         empty = _empty(hub, obj)
@@ -301,7 +309,10 @@ def _method_to(cls: Any, hub: Any) -> Function:
 
 
 def _method_from(cls: Any, hub: Any) -> Function:
-    """Return a function that calls `spoke.convert_from(hub)`, which fills in or returns a spoke."""
+    """Build a function that calls `spoke.convert_from(hub)`.
+
+    The method either changes the spoke object on which it is called, or returns another one.
+    """
 
     def convert(obj: Object) -> Object:
         empty = _empty(cls, obj)
@@ -313,7 +324,7 @@ def _method_from(cls: Any, hub: Any) -> Function:
 
 
 def _empty(cls: Any, obj: Object) -> Any:
-    """Return an object of a class with metadata only, and its required parts empty."""
+    """Build an object of a class with metadata, and with empty objects as required parts."""
     return _filled(cls(metadata=obj.get("metadata")))
 
 
@@ -325,7 +336,7 @@ def check_strategy(definition: Definition) -> None:
 
 
 def edges_missing(definition: Definition) -> InvalidKind:
-    """Return the error for several versions that nothing connects."""
+    """Build the error for a kind with several versions and no conversion."""
     names = listed([version.name for version in definition.versions])
     return InvalidKind(
         f"{definition.kind} has several versions, {names}, but no conversion between them",

@@ -1,7 +1,7 @@
-"""The structural schema and the Python type of a field, read from its type hint and its markers.
+"""Build the structural schema and the Python type of a field from its type hint and markers.
 
-Reading an object checks only types: an API server enforces the rest of a schema, and an object
-that was stored before must still be readable.
+When an object is read, only types are checked. An API server checks the rest of the schema at each
+write, and an object that was stored under an older schema must still be readable.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _RULES = "x-kubernetes-validations"
 
 @dataclass(slots=True)
 class FieldSchema:
-    """A field, built step by step from its type and the markers on it."""
+    """The schema and type of a field while they are built from its type hint and markers."""
 
     schema: dict[str, Any]
     python: Any
     """The Python type in objects."""
     at: str
-    """Its path in the declaration: `CronTabV1.Spec.replicas`."""
+    """The path of the field in the declaration: `CronTabV1.Spec.replicas`."""
     optional: bool = False
     name: str = ""
     default: Any = ABSENT
@@ -61,14 +61,14 @@ class FieldSchema:
 
 
 def described(schema: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return a schema that begins with a description, if there is one."""
+    """Return a schema with a description as its first key, if there is a description."""
     if not text:
         return schema
     return {"description": text, **{k: v for k, v in schema.items() if k != "description"}}
 
 
 def apply(place: FieldSchema, mark: object) -> None:
-    """Add a marker of a type to its schema; unknown markers are ignored."""
+    """Add what a marker states to the schema of a field; ignore an unknown marker."""
     if getattr(mark, "__is_annotated_types_grouped_metadata__", False):
         assert hasattr(mark, "__iter__")
         for each in mark:
@@ -172,7 +172,7 @@ _NUMBERS = (*_BOUNDS, "multiple_of")
 
 
 def _limits(mark: object) -> Iterator[tuple[str, Any]]:
-    """Yield the limits in a marker's attributes, such as `ge` or `max_length`."""
+    """Yield the limits that a marker has as attributes, such as `ge` or `max_length`."""
     for name in (*_NUMBERS, "min_length", "max_length"):
         value = getattr(mark, name, None)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -285,7 +285,7 @@ def _annotated(hint: Any, at: str, classes: Classes) -> FieldSchema:
 
 
 def _wrapped(hint: Any, at: str, classes: Classes) -> FieldSchema:
-    """Read Required[…], NotRequired[…] and Final[…], which do not change the type."""
+    """Read the hint inside of Required[…], NotRequired[…] or Final[…]."""
     return read_hint(get_args(hint)[0], at, classes)
 
 

@@ -1,7 +1,7 @@
-"""The fields that a class declares: plain classes, dataclasses, Structs and TypedDicts.
+"""Read the fields of a class: a plain class, a dataclass, a Struct or a TypedDict.
 
-The docstrings of fields are read from the source of the class, as Python does not keep them. A
-class without source, as in a console, works as well; its fields have no descriptions.
+Python does not keep the docstrings of fields, so they are read from the source of the class. If
+there is no source, such as for a class typed in a console, the fields have no descriptions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["DeclaredField", "Fields", "docstring", "fields_of", "flavour", "show
 
 @dataclass_transform(kw_only_default=True)
 class Fields:
-    """Base class for declarations, so that type checkers know that they take keywords."""
+    """Base class for declared classes, so that type checkers know their keyword arguments."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,17 +39,17 @@ class DeclaredField:
     hint: Any
     default: Any
     key: str
-    """Its name in objects."""
+    """The name of the field in objects."""
     doc: str
 
 
 def shown_name(declared: type | Callable[..., Any]) -> str:
-    """Return the name of a class or function for errors, without the functions around it."""
+    """Return the name of a class or function for messages, without enclosing functions."""
     return declared.__qualname__.rpartition("<locals>.")[2]
 
 
 def flavour(cls: type) -> str:
-    """Return the type of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return which sort of class it is: `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
@@ -58,7 +58,7 @@ def flavour(cls: type) -> str:
 
 
 def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
-    """Return the fields of a class in their order, those of its base classes first."""
+    """Return the fields of a class in declaration order; fields of base classes come first."""
     defaults = {"typed dict": _missing, "struct": _struct, "dataclass": _dataclass}
     known = defaults.get(flavour(cls), _plain)(cls)
     found: dict[str, DeclaredField] = {}
@@ -73,7 +73,7 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
 
 
 def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hints of a class itself, which may be strings that use the names around it."""
+    """Return the type hints of a class itself, with hints that are strings resolved."""
     module = sys.modules.get(cls.__module__)
     known = vars(module) if module else {}
     # Hints of a class from another module refer to the names of that module.
@@ -94,7 +94,7 @@ def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    """Return the name in objects: keywords cannot be fields in Python, so `from_` is `from`."""
+    """Return the name of a field in objects: `from` for `from_`, as `from` is a Python keyword."""
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
@@ -105,7 +105,7 @@ def _plain(cls: type) -> dict[str, tuple[str, Any]]:
 
 
 def _missing(cls: type) -> dict[str, tuple[str, Any]]:
-    """Return the keys of a TypedDict; one that is not required has None as its default."""
+    """Return the keys of a TypedDict that are not required, with the default None."""
     hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
     needed: frozenset[str] = vars(cls)["__required_keys__"]
     optional = [name for name in hints if name not in needed or "NotRequired" in str(hints[name])]
@@ -181,7 +181,7 @@ def _is(node: ast.ClassDef, cls: type, names: set[str]) -> bool:
 
 
 def _classes(cls: type) -> Iterator[ast.ClassDef]:
-    """Yield the statements that may have created a class: several may have its name."""
+    """Yield the class statements that may define a class; several may have the same name."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if not file:

@@ -1,7 +1,7 @@
-"""Hooks of a kind: functions that fill in defaults of objects, or check them, at each write.
+"""Hooks: functions of a kind's author that fill in defaults of objects, or check objects.
 
-Hooks get objects of the declared class, or plain data if their hint states it. This module only
-calls them; admission decides when.
+A hook gets an object of the declared class, or plain data if its type hint is a dict. Admission
+calls the hooks of a kind, through this module, at each write of an object.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ class Outcome:
     """
 
     status: Any = None
-    """The whole status, as data or an object of the declared class; None leaves it as it is."""
+    """The whole status, as plain data or as an object of the declared class. None keeps the status.
+    """
     objects: Sequence[Any] | None = None
-    """All objects that must exist: they are applied, owned by the object, and deleted with it, or
-    when they are not in the list any more; None leaves the existing ones as they are.
+    """All objects that must exist. They are applied with an owner reference, so they are deleted
+    together with their owner. An object that was applied earlier and is not in this sequence is
+    deleted. None keeps the objects that exist.
     """
     after: float | None = None
     """Seconds until the next call, even if nothing changes."""
@@ -55,12 +57,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class KindHook:
-    """A function of the kind's author, for one version."""
+    """A function of the kind's author that takes objects of one version."""
 
     version: str
     function: Callable[..., Any]
     cls: type | None
-    """The class that it takes; None for plain data."""
+    """The class that the function takes; None for plain data."""
     arguments: int
 
     @property
@@ -68,14 +70,14 @@ class KindHook:
         return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
-        """Return a copy of an object in the form that the function takes, for it to change."""
+        """Copy an object in the form that the function takes; the function may change the copy."""
         return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
 
 
 def make_hook(
     version: str, function: Callable[..., Any], names: Mapping[str, Any], *, most: int
 ) -> KindHook:
-    """Return a hook, according to the hints and parameters of its function."""
+    """Build a hook from a function, according to its type hints and parameters."""
     known = getattr(function, "__globals__", {})
     try:
         signature = inspect.signature(function, eval_str=True, globals=known, locals=dict(names))
@@ -94,7 +96,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
-    """Return an object with the hooks' defaults; fields that the hooks' class lacks are kept."""
+    """Call hooks that set defaults; keep the object's fields that the hooks' class lacks."""
     found: Object = dict(obj)
     for hook in hooks:
         given = hook.taken(found)
@@ -106,7 +108,7 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """Apply the changes between two states of a partial object to the whole object."""
+    """Apply the changes from `before` to `after`, which lack some fields, to the whole object."""
     if before == after:
         return whole
     match whole, before, after:
@@ -126,7 +128,7 @@ def _changed(whole: Any, before: Any, after: Any) -> Any:
 def problems(
     hooks: Iterable[KindHook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[Problem]:
-    """Return all problems that the hooks find in an object; a hook may also raise ValueError."""
+    """Call hooks that check an object; return all problems, also of hooks that raise ValueError."""
     found: list[Problem] = []
     for hook in hooks:
         try:

@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class DeclaredVersion:
-    """A version and the class that declares it."""
+    """A version and the class of its objects."""
 
     cls: type[DeclaredObject]
     version: DefinedVersion
@@ -78,8 +78,8 @@ class Kind:
     ) -> None:
         """Declare a kind; with `strategy="None"` versions differ only in apiVersion.
 
-        Such versions need no edges. With `carry`, all versions get a field of this name beside
-        `spec`, which holds preserved fields.
+        Such versions need no edges. With `carry`, all versions get a top-level field of this name,
+        in which polyver stores preserved fields: values that a version cannot express.
         """
         self.kind = kind
         self.group = group
@@ -104,11 +104,11 @@ class Kind:
         self._definition: Definition | None = None
         self._given: Definition | None = None
         self.place = _place(sys._getframe(1))
-        """The location of its declaration: `kinds.py:7`."""
+        """The location of the kind's declaration: `kinds.py:7`."""
 
     @classmethod
     def of(cls, definition: Definition) -> Kind:
-        """Return a kind that a manifest defines; its objects are plain data, without classes."""
+        """Build a kind from a manifest; its objects are plain data, as there are no classes."""
         names = definition.names
         kind = cls(
             names.kind,
@@ -126,7 +126,7 @@ class Kind:
 
     @property
     def is_ours(self) -> bool:
-        """True if it is declared in Python, False if it was read from a manifest."""
+        """True if the kind is declared in Python, False if it was read from a manifest."""
         return self._given is None
 
     def __repr__(self) -> str:
@@ -156,10 +156,11 @@ class Kind:
         scale: Scale | None = None,
         selectable: Sequence[str] = (),
     ) -> Callable[[type[T]], type[T]]:
-        """Declare a version by the decorated class.
+        """Declare a version by the decorated class, and return the class for its objects.
 
-        `deprecated` may be the warning for clients. By default `status` is True if the class has
-        such a field. The class becomes one for objects, created with keywords.
+        `deprecated` may be the text of the warning for clients. By default, `status` is True if the
+        class has a field `status`. The returned class replaces the decorated one; its objects are
+        created with keyword arguments.
         """
         names = _around(sys._getframe(1))
 
@@ -218,12 +219,12 @@ class Kind:
 
     @property
     def converter(self) -> Converter | None:
-        """The converter of its objects; None if no conversion is declared or needed."""
+        """The converter of the kind's objects; None if no conversion is declared or needed."""
         self.definition()
         return self._converter
 
     def from_object(self, obj: Mapping[str, Any]) -> Any:
-        """Return plain data as an object of the class of its version."""
+        """Convert plain data to an object of the class of its version."""
         if self._given is not None:
             fact = f"{self.kind} was read from {self.place}, so it has no classes"
             raise NotAsDeclared(fact, hint="its objects are dicts")
@@ -239,7 +240,7 @@ class Kind:
     def edge(
         self, source: str, target: str
     ) -> Callable[[Callable[[Rules], Any]], Callable[[Rules], Any]]:
-        """Connect two versions by rules, which the decorated function adds; each is two-way."""
+        """Connect two versions by two-way rules, which the decorated function adds."""
 
         def read(write: Callable[[Rules], Any]) -> Callable[[Rules], Any]:
             self._edges.add_rules(source, target, write)
@@ -249,9 +250,9 @@ class Kind:
         return read
 
     def converts(self, source: str, target: str) -> Callable[[F], F]:
-        """Connect two versions by a function for one direction; the other direction needs one too.
+        """Connect two versions in one direction by a function; the other direction needs its own.
 
-        It gets an object of the version's class, or a dict if its hint states it.
+        The function gets an object of the version's class, or a dict if its type hint is a dict.
         """
         names = _around(sys._getframe(1))
 
@@ -265,7 +266,8 @@ class Kind:
     def convert(self, function: F) -> F:
         """Register one function that converts an object of any version to a given version.
 
-        If there are other edges, it connects the versions that these do not connect with the hub.
+        If other edges are declared, the function is used only for versions that these edges do not
+        connect to the hub. The hub is the version through which conversions lead.
         """
         self._edges.add_whole(function)
         self._definition = None
@@ -276,16 +278,16 @@ class Kind:
     def default(self, version: str) -> Callable[[F], F]:
         """Register a function that fills in missing fields of new and changed objects of a version.
 
-        It gets an object of the version's class, or a dict if its hint states it, and changes it
-        or returns another.
+        The function gets an object of the version's class, or a dict if its type hint is a dict. It
+        changes this object, or returns another.
         """
         return self._hook(version, self._defaults, 1, _around(sys._getframe(1)))
 
     def validate(self, version: str) -> Callable[[F], F]:
         """Register a function that checks objects of a version before they are stored.
 
-        It gets the object, and as second argument, if it takes one, the old object or None. It
-        returns problems, or raises ValueError.
+        The function gets the object. If it takes a second argument, that is the old object, or None
+        for a new object. The function returns problems, or raises ValueError.
         """
         return self._hook(version, self._checks, 2, _around(sys._getframe(1)))
 
@@ -300,7 +302,7 @@ class Kind:
         return register
 
     def defaulted(self, version: str, obj: Mapping[str, Any]) -> Object:
-        """Return an object of a version with the defaults of the kind's hooks."""
+        """Return an object of a version with the defaults that the kind's hooks set."""
         return _hooks.defaulted([each for each in self._defaults if each.version == version], obj)
 
     def problems(
@@ -329,7 +331,7 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The controller's hook: its version is that of the class it takes, else the stored one."""
+        """The controller's function as a hook; its version is "" for the storage version."""
         assert self._takes is not None
         return self._takes
 
@@ -340,13 +342,13 @@ class Kind:
 
 
 def read_kinds(text: str, source: str = "manifest") -> list[Kind]:
-    """Return the kinds in CustomResourceDefinitions, as YAML or JSON; `source` is for errors."""
+    """Read the kinds in CustomResourceDefinitions, in YAML or JSON; errors name `source`."""
     return [Kind.of(definition) for definition in definitions_of(load_manifests(text, source))]
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))
 def part(cls: type[T]) -> type[T]:
-    """Read a class that is a part of objects, for use as the type of fields.
+    """Declare a class for parts of objects, for use as the type of fields.
 
     >>> @part
     ... class Port:

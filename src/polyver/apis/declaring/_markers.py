@@ -1,6 +1,7 @@
 """Markers for types and classes: limits, formats, lists with keys, CEL rules, field names.
 
-Limits are read by their attributes, so those of annotated_types and msgspec.Meta work too.
+The limits in a marker are found by the names of its attributes. So markers of the packages
+annotated_types and msgspec (`Meta`) work, too.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _MARKS = "__polyver_marks__"
 
 
 ABSENT: Any = msgspec.UNSET
-"""The value of a field that is missing, where None would be null, which is a value."""
+"""Stands for a missing field, where None stands for the value null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +89,21 @@ class MultipleOf:
 
 @dataclass(frozen=True, slots=True)
 class MinLength:
-    """At least this number of characters, items or keys."""
+    """The minimum number of characters, items or keys."""
 
     min_length: int
 
 
 @dataclass(frozen=True, slots=True)
 class MaxLength:
-    """At most this number of characters, items or keys."""
+    """The maximum number of characters, items or keys."""
 
     max_length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A string that contains a match of this regular expression, in Go's syntax."""
+    """A string in which this regular expression, in Go's syntax, must match some part."""
 
     pattern: str
 
@@ -136,7 +137,7 @@ class ListMap:
 
 
 class _ClassMark:
-    """A marker for a class, as a decorator, or for a type."""
+    """A marker that is used as a decorator of a class, or on a type."""
 
     __slots__ = ()
 
@@ -160,12 +161,12 @@ def marks_of(cls: type) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Atomic(_ClassMark):
-    """A list, map or class that has one owner in server-side apply."""
+    """A list, map or class that has a single owner, as a whole, in server-side apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Granular(_ClassMark):
-    """A map or class whose fields have owners of their own, which is the default."""
+    """A map or class whose fields each have their own owner in server-side apply (the default)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Convert between plain data and objects of declared classes.
 
-No default is filled in, and only types are checked: a missing field stays missing, and a field
-that is None is not written.
+Only types are checked, and no default is filled in. A field that is missing in the data is None in
+the object, and a field that is None is not written to the data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NotAsDeclared(PolyverError):
 
 
 class Time(datetime):
-    """A time that is written as it was read: the same moment has several notations."""
+    """A time that keeps its notation: it is written as it was read, such as with 'Z' at the end."""
 
     _text: str = ""
 
@@ -52,15 +52,15 @@ class Time(datetime):
 
 
 def is_part(cls: object) -> bool:
-    """Report whether a class was made from a declared class."""
+    """Report whether a class was built from a declared class."""
     return isinstance(cls, _Declared) and "__declared__" in vars(cls)
 
 
 class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
-    """The metaclass of parts.
+    """The metaclass of classes that are built from declared classes.
 
-    A class derived from a part becomes a plain class, derived from the class as it was declared,
-    and is read like any other class.
+    If a user derives a class from a built class, the metaclass returns a plain class that is
+    derived from the declared class instead. It is then read like any other declared class.
     """
 
     def __new__(
@@ -76,10 +76,10 @@ class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
 
 
 class DeclaredObject(msgspec.Struct, metaclass=_Declared, kw_only=True):
-    """Base class of objects, and parts of them: created with keywords, compared by value."""
+    """Base class of objects and their parts, created with keywords and compared by value."""
 
     __schema__: ClassVar[Schema]
-    """Its schema for the API server."""
+    """The schema of the class, for the API server."""
     __declared__: ClassVar[type]
     """The class as it was declared."""
 
@@ -90,7 +90,7 @@ prepare(DeclaredObject)
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
 ) -> type[DeclaredObject]:
-    """Return a class of parts: its fields with types and defaults, and their names in data."""
+    """Build a class from fields with types and defaults, and from the names of fields in data."""
     hints = {field: hint for field, (hint, _) in fields.items()}
     defaults = {field: default for field, (_, default) in fields.items()}
     made: type[DeclaredObject] = _Declared(
@@ -107,7 +107,7 @@ def make_part(
 
 
 def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Return plain data as an object of a declared class; other fields are ignored.
+    """Convert plain data to an object of a declared class; ignore fields that the class lacks.
 
     Changes to the object do not change the data.
 
@@ -120,12 +120,13 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
     >>> from_object(Toy, {"apiVersion": "ex.io/v1", "kind": "Toy", "colour": "red"})
     Toy(colour='red')
     """
-    # A copy: fields of any type would be shared with the data, and changed in both.
+    # Copy the data first: the object would share fields of type Any with it, so that a change of
+    # the object would change the data.
     return from_own(cls, msgspec.to_builtins(obj))
 
 
 def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Return plain data as an object of a declared class, without a copy: both may share data."""
+    """Convert plain data to an object of a declared class; the object may share parts with it."""
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")
@@ -137,7 +138,7 @@ def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
 
 
 def to_object(instance: object) -> dict[str, Any]:
-    """Return an object of a declared class as plain data; missing fields are not written.
+    """Convert an object of a declared class to plain data; leave out fields that are None.
 
     >>> from polyver import apis
     >>> kind = apis.Kind("Toy", group="ex.io")
@@ -154,7 +155,7 @@ def to_object(instance: object) -> dict[str, Any]:
 
 
 def plain(value: object) -> Any:
-    """Return a value of a declared class, or of one of its fields, as plain data."""
+    """Convert an object of a declared class, or the value of a field, to plain data."""
     return msgspec.to_builtins(value, enc_hook=_written)
 
 

@@ -5,8 +5,7 @@ Hypothesis, a development tool, is imported only when objects are generated.
 
 from polyver.apis.trials._behaviour import EarlierConversions, compare_behaviour
 from polyver.apis.trials._generated_objects import MissingHypothesis
-from polyver.apis.trials._run import ConversionCheckResult, Progress, check
-from polyver.apis.trials._subject import CheckedKind
+from polyver.apis.trials._run import CheckedKind, ConversionCheckResult, Progress, check
 
 __all__ = [
     "CheckedKind",

@@ -1,7 +1,9 @@
-"""Compare the old and new conversions of a kind by what users see of existing objects.
+"""Compare the old and new conversions of a kind: which fields of existing objects differ?
 
-Objects are generated from the old schemas, as users have such objects. Each is converted by both,
-directly and after the old conversions stored it in another version.
+Test objects are generated from the old schemas, as existing objects follow these schemas. Each
+object is converted with the old and the new conversions, and the results are compared. This is done
+for the object itself, and for the object after the old conversions converted it to another version
+and it was stored there.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from polyver.apis.checking import RULES, ConversionFinding, Counterexample, gues
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.values import MISSING
 from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
-from polyver.apis.trials._subject import CheckedKind
+from polyver.apis.trials._run import CheckedKind
 from polyver.apis.trials._trials import plain_path, shown_value
 from polyver.core.plain import Object
 from polyver.kube.objects.schema import Schema, compile_schema
@@ -36,7 +38,9 @@ class EarlierConversions:
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     convert: Callable[[Object, str], tuple[Object, Object]]
-    """Converts an object; returns the result as it is stored, and as clients see it."""
+    """Converts an object to a version. Returns the result with preserved fields, as it is stored,
+    and without preserved fields, as clients see it.
+    """
 
     @classmethod
     def of(cls, subject: CheckedKind) -> EarlierConversions:
@@ -52,7 +56,7 @@ class EarlierConversions:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The versions through which an object is converted for the comparison.
+    """The versions through which an object is converted for one comparison.
 
     The old conversions may store the object in another version before the comparison.
     """
@@ -84,7 +88,10 @@ def compare_behaviour(
     seed: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ConversionFinding]:
-    """Yield the changes that users see with the new conversions, each with the smallest object."""
+    """Yield a finding for each field that the new conversions show differently.
+
+    Each finding has the smallest object that shows the difference.
+    """
     versions = [each for each in subject.converter.versions if each in before.versions]
     if len(versions) < 2 or not examples:
         return
@@ -111,7 +118,7 @@ def _mixer(
 
 @dataclass(slots=True)
 class _Run:
-    """The comparison so far."""
+    """Runs the comparison of one kind, and collects findings."""
 
     subject: CheckedKind
     before: EarlierConversions
@@ -151,7 +158,7 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """Yield each field that clients see changed; nothing if the old conversions fail."""
+        """Yield each field that differs for clients; yield nothing if the old conversions fail."""
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]
@@ -195,7 +202,7 @@ class _Run:
 def _differences(
     one: Any, other: Any, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Yield all fields that differ, each with both values."""
+    """Yield each field that differs, with its value in both objects."""
     if same(one, other):
         return
     if type(one) is dict and type(other) is dict:

@@ -1,9 +1,9 @@
-"""Generate test objects, and shrink those that show a failure.
+"""Generate test objects, and shrink an object that shows a failure.
 
-Hypothesis draws some objects from the schema, and the rest are mixed from these. Hypothesis covers
-patterns, formats and unusual strings, and is slow. Mixing is much faster, and also uses the special
-values in the rules and functions under test. An object is shrunk by removing and simplifying its
-values.
+The library Hypothesis generates some objects from a schema. It covers patterns, formats and unusual
+strings, but is slow. So `Mixer` builds the other objects from the values of these objects, which is
+much faster. It also uses the constants in the rules and functions under test. An object is shrunk
+by removing and simplifying values as long as the failure occurs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MissingHypothesis(PolyverError):
 
 
 def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object]:
-    """Return objects that Hypothesis draws, the same ones for the same seed."""
+    """Generate objects with Hypothesis; the same seed gives the same objects."""
     try:
         import hypothesis
     except ImportError:
@@ -76,7 +76,7 @@ def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object
 
 
 class Mixer:
-    """Makes objects of one version from the values that other objects have at the same paths."""
+    """Builds objects of one version from values that other objects have at the same paths."""
 
     def __init__(
         self, schema: Schema, objects: Sequence[Object], words: Sequence[Any], *, seed: int
@@ -113,8 +113,8 @@ class Mixer:
     def objects(self) -> Iterator[Object]:
         """Yield objects without end: first one with every field, then those that were given.
 
-        Few of the given objects have a field that is optional inside of an optional one. Without
-        the first object a short run may try no object that has it.
+        Few of the given objects have an optional field inside of another optional field. Without
+        the first object, a short run might try no object that has the inner field.
         """
         yield self._mixed(shares=(1.0,))
         yield from map(self._with_metadata, self._objects)
@@ -122,7 +122,7 @@ class Mixer:
             yield self._with_metadata(self._mixed())
 
     def _mixed(self, shares: Sequence[float] = (0.1, 0.5, 0.5, 0.9, 1.0)) -> Object:
-        """Return a valid object that has about a share of the optional fields."""
+        """Build a valid object that has about a given share of the optional fields."""
         head = self._random.choice(self._objects)
         about = {name: head[name] for name in _META if name in head}
         for _ in range(_TRIES):
@@ -221,7 +221,7 @@ _MOST_TRIES = 3000
 
 
 def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_TRIES) -> Object:
-    """Return a smaller object for which `is_bad` still holds, and that cannot be reduced further.
+    """Reduce an object as far as possible while `is_bad` still holds.
 
     >>> shrunk({"a": [1, 5, 2], "b": "x"}, lambda obj: 5 in obj.get("a", []))
     {'a': [5]}
@@ -241,7 +241,7 @@ def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_
 
 
 def _simpler(value: Any) -> Iterator[Any]:
-    """Yield simpler values, the simplest first."""
+    """Yield simpler values than this one, the simplest first."""
     match value:
         case dict():
             yield from _simpler_object(value)

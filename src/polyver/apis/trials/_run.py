@@ -1,4 +1,4 @@
-"""Run the trials of a kind's conversions with many objects, and report the findings."""
+"""Run trials of a kind's conversions with many objects, and report the findings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from polyver.apis.checking import (
     words_of,
 )
 from polyver.apis.checking.schema_paths import schema_at
+from polyver.apis.conversion import Converter
 from polyver.apis.conversion.hops import ByFunctions
 from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
+from polyver.apis.declaring import Kind
 from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
-from polyver.apis.trials._subject import CheckedKind
 from polyver.apis.trials._trials import (
     ConversionCache,
     ConversionTrial,
@@ -38,16 +39,55 @@ from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema
 from polyver.languages.values.strings import same
 
-__all__ = ["ConversionCheckResult", "Progress", "check"]
+__all__ = ["CheckedKind", "ConversionCheckResult", "Progress", "check"]
 
 Progress = Callable[[int], None]
 _DRAWN = 40
-"""The most objects that Hypothesis draws per version; the others are mixed from these."""
+"""The maximum number of objects that Hypothesis generates for a version; further objects are mixed
+from these.
+"""
 
 _THOROUGH = 600
-"""The number of objects that are tried on every path; later objects are tried on one path each."""
+"""The number of objects that are tried on every conversion path; each later object is tried on one
+path.
+"""
 _EDITS = 4
 _SLOW = ("compiled", "edited", "defaults")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedKind:
+    """A kind with several versions, and its converter."""
+
+    converter: Converter
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The openAPIV3Schema of each version that has one."""
+    name: str = ""
+    place: str = ""
+
+    @classmethod
+    def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
+        """Build the checked kind for a kind or a converter; a converter alone has no schemas."""
+        if isinstance(kind, CheckedKind):
+            return kind
+        if isinstance(kind, Converter):
+            return cls(kind, name=f"{kind.kind} of {kind.group}")
+        definition, converter = kind.definition(), kind.converter
+        if converter is None:
+            names = [version.name for version in definition.versions]
+            converter = Converter(definition.group, definition.kind, names[:1], [])
+        schemas = {
+            version.name: _without(version.schema, kind.carry)
+            for version in definition.versions
+            if version.schema is not None
+        }
+        return cls(converter, schemas, definition.name, kind.place)
+
+
+def _without(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a schema without the field that is reserved for preserved fields."""
+    fields = {each: value for each, value in schema.get("properties", {}).items() if each != name}
+    return {**schema, "properties": fields} if name else schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +104,7 @@ class ConversionCheckResult:
 def check(
     kind: Any, *, examples: int = 500, seed: int = 0, progress: Progress = lambda _: None
 ) -> ConversionCheckResult:
-    """Check a kind or a converter: its rules, its ledger, and its properties on many objects.
+    """Check a kind or a converter: rules against schemas, and properties on generated objects.
 
     `progress` is called with the number of objects that were tried since the last call.
     """
@@ -80,7 +120,7 @@ def check(
 
 @dataclass(slots=True)
 class _Run:
-    """The objects of one check, and the failures."""
+    """Runs one check: generates objects, runs trials, and collects failures."""
 
     subject: CheckedKind
     seed: int
@@ -131,7 +171,7 @@ class _Run:
     def _trials(
         self, version: str, tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield trials on all paths for the first objects, and on a random path for later ones."""
+        """Yield trials on all paths for the first objects, and on one random path for others."""
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
         stop = chance.choice(others)
@@ -153,7 +193,7 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield trials of edges with functions; rules are stable apart from preserved fields."""
+        """Yield stability trials for edges with functions; edges with rules are always stable."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
@@ -162,7 +202,7 @@ class _Run:
     def _slow(
         self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield the trials of the slow type `name` for one path."""
+        """Yield the trials of the type `name`, which is slow, for one conversion path."""
         version, stop, _ = way
         if name == "compiled":
             yield ConversionTrial(name, (version, stop))
@@ -177,7 +217,7 @@ class _Run:
     def _edits(
         self, obj: Object, version: str, chance: random.Random, *, most: int
     ) -> Iterator[Edit]:
-        """Yield changes of one field that a version's schema allows, mostly of an existing one."""
+        """Yield edits of one field that the version's schema allows, mostly of existing fields."""
         schema = self.schemas[version]
         known = [path for path in _paths(schema, ()) if pick(obj, path[:-1]) is not MISSING]
         chance.shuffle(known)
@@ -211,7 +251,7 @@ class _Run:
     def _smallest(
         self, trial: ConversionTrial, broken: TrialFailure, obj: Object
     ) -> tuple[Object, ConversionTrial]:
-        """Return the smallest object, and the smallest edit, that show the same failure."""
+        """Find the smallest object, and the smallest edit, that show the same failure."""
         schema = self.subject.converter.schemas.get(trial.way[0])
         must_fit = schema is not None and not schema.validate(obj)
 
@@ -238,7 +278,7 @@ class _Run:
         return small, with_value(best[""])
 
     def findings(self) -> Iterator[ConversionFinding]:
-        """Yield one finding for each wrong field, on the shortest path that shows it."""
+        """Yield one finding for each wrong field, on the shortest conversion path that shows it."""
         grouped: dict[tuple[str, str], list[TrialFailure]] = {}
         for _, broken in self.broken.values():
             grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)

@@ -1,6 +1,6 @@
-"""The trials of conversions with an object, and the properties that must hold for each.
+"""Trials: each checks one property of conversions with one object.
 
-A trial is data: it can be run again with a smaller object, to shrink a failure.
+A trial is data, so it can be run again with smaller objects to find the smallest one that fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ConversionTrial:
-    """A trial, and the versions of its path; the first is the object's version."""
+    """The property to check, and the versions of a path, from the object's version on."""
 
     name: str
     way: tuple[str, ...]
@@ -81,7 +81,7 @@ class ConversionCache:
         self._known: dict[tuple[str, ...], Object] = {}
 
     def after(self, *way: str) -> Object:
-        """Return the object converted to each version of `way` in turn, from its own version on."""
+        """Convert the object to each version of `way` in turn, starting from its own version."""
         if len(way) == 1:
             return self.obj
         if way not in self._known:
@@ -147,7 +147,7 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
-    """Return the unpruned result of a user's function if it makes the whole conversion."""
+    """Return the unpruned result of a user's function if the conversion is one call of it."""
     hops = converter.tree.way(*way)
     if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
         return made
@@ -188,7 +188,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that converting through another version gives the same object as directly."""
+    """Check that converting through another version gives the same object as doing so directly."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)
@@ -209,7 +209,7 @@ def _different(
 
 
 def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any, Any]:
-    """Return the first field that differs, and both values."""
+    """Return the first field that differs, with its value in both objects."""
     if type(one) is dict and type(other) is dict:
         for name in sorted(one.keys() | other.keys(), key=lambda name: (name == "metadata", name)):
             before, after = one.get(name, MISSING), other.get(name, MISSING)
@@ -219,7 +219,7 @@ def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def plain_path(path: str) -> str:
-    """Return a path without the numbers of items."""
+    """Return a path without the indexes of list items."""
     return re.sub(r"\[\d+\]", "[]", path)
 
 
@@ -251,7 +251,7 @@ def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | 
 
 
 def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that an edit in one version survives, and is visible in other versions."""
+    """Check that an edit in one version is kept, and is visible in other versions."""
     source, stop, other = trial.way
     edit = trial.edit
     assert edit is not None
@@ -330,7 +330,7 @@ def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def edited(obj: Object, edit: Edit) -> Object | None:
-    """Return an object after an edit; None if the edit is not possible."""
+    """Apply an edit to a copy of an object; return None if the edit is not possible."""
     made: Object = fresh(obj)
     if edit.value is MISSING:
         return made if take(made, edit.path, pinned=len(edit.path)) is not MISSING else None
@@ -341,7 +341,7 @@ def edited(obj: Object, edit: Edit) -> Object | None:
 
 
 def _defaults(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that defaults filled in at a stop do not lose preserved fields."""
+    """Check that no preserved field is lost when defaults are filled in between conversions."""
     source, stop = trial.way
     converter, schemas = tries.converter, tries.converter.schemas
     if stop not in schemas:

@@ -28,9 +28,9 @@ _ANYTHING = st.recursive(
 def objects_from_schema(
     schema: Schema, *, api_version: str = "", kind: str = ""
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for objects that a CRD's openAPIV3Schema allows, simple to unusual ones.
+    """Build a strategy for objects that a CRD's openAPIV3Schema allows, simple and unusual ones.
 
-    With an `api_version` and a `kind` they are complete objects, and have a name.
+    With `api_version` and `kind`, the strategy generates complete objects with a name.
     """
     checked = compile_schema(schema)
     known = schema.get("properties") or {}
@@ -45,7 +45,7 @@ def objects_from_schema(
 
 
 def _values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Return a strategy for one value; values that its alternatives refuse are filtered out."""
+    """Build a strategy for one value; values that anyOf, oneOf or not refuse are filtered out."""
     options = [_merged(schema, option) for option in _options(schema)]
     found = st.one_of([_typed(option) for option in options])
     if any(schema.get(name) for name in ("anyOf", "oneOf", "allOf", "not", "enum", "pattern")):
@@ -54,7 +54,7 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the schemas that alternatives add, one for each way to satisfy them."""
+    """Return the schemas that anyOf, oneOf and allOf add, one for each way to satisfy them."""
     every: Schema = {}
     for each in schema.get("allOf") or ():
         every = _merged(every, each)
@@ -63,7 +63,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _merged(schema: Schema, more: Schema) -> Schema:
-    """Return a schema that combines both, as far as one schema can."""
+    """Combine two schemas to one, as far as a single schema can express both."""
     made = dict(schema)
     for name, value in more.items():
         if name in ("anyOf", "oneOf", "allOf", "not"):

@@ -1,7 +1,7 @@
 """Find a cluster: by the kubeconfigs that kubectl reads, or by the pod's service account.
 
-The module also declares the errors between polyver and a cluster, each with the place to check, and
-the limits of a client, so that no server can block it or fill its memory.
+The module also declares the errors of requests to a cluster; each names what to check. And it
+declares the limits of a client, with which no server can block the client or fill its memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NoAccess(PolyverError):
 
 
 class Unreachable(PolyverError):
-    """A server that does not respond, or not completely."""
+    """A server does not respond, or sends an incomplete response."""
 
 
 class Untrusted(Unreachable):
@@ -57,7 +57,7 @@ class Untrusted(Unreachable):
 
 
 class Unauthorized(ApiError):
-    """A 401 response, with the place of the credentials."""
+    """A server responds with 401; the error names where the credentials come from."""
 
     def __init__(self, refused: ApiError, *, place: str, hint: str) -> None:
         super().__init__(
@@ -82,27 +82,27 @@ class ClientLimits:
     request: float = 30.0
     """Seconds for a complete request; for a watch, until it begins."""
     silence: float = 300.0
-    """Seconds without data after which a watch is considered dead. Watches request a shorter
-    timeout from the server, so a live one ends before.
+    """Seconds without data after which a watch is considered dead. Each watch requests a shorter
+    timeout from the server, so the server ends a live watch before.
     """
     connections: int = 16
     watches: int = 256
     """The maximum number of watches; each has its own connection."""
     answer: int = 512 * 1024 * 1024
-    """Bytes of one response, uncompressed."""
+    """The maximum size of a response in bytes, uncompressed."""
     line: int = 16 * 1024 * 1024
-    """Bytes of one event."""
+    """The maximum size of an event of a watch in bytes."""
     look: float = 10.0
     """Seconds for which the content of a token or certificate file is cached."""
     plugin: float = 60.0
-    """Seconds that a credential plugin may take; it may have to ask a person."""
+    """Seconds that a credential plugin may take; the plugin may prompt a person."""
 
 
 # lightkube's models lack fields that change the user or the server; these must not be ignored.
 
 
 class KubeconfigExec(models.UserExec):
-    """A credential plugin, which prints credentials."""
+    """A credential plugin: a command that writes credentials to its standard output."""
 
     interactive: str = msgspec.field(name="interactiveMode", default="")
     wants_cluster: bool = msgspec.field(name="provideClusterInfo", default=False)
@@ -143,12 +143,12 @@ class ClusterAccess:
 
     @property
     def encoded(self) -> tuple[bytes, bytes]:
-        """Cluster and user as JSON, for a child process; `read_access` reads them."""
+        """Encode cluster and user as JSON for a child process, which calls `read_access`."""
         return msgspec.json.encode(self.cluster), msgspec.json.encode(self.user)
 
 
 def read_access(cluster: bytes, user: bytes, *, place: str) -> ClusterAccess:
-    """Return an access that another process sent as JSON, by `ClusterAccess.encoded`."""
+    """Decode an access that another process encoded with `ClusterAccess.encoded`."""
     return ClusterAccess(_decode_cluster(cluster), _decode_user(user), place)
 
 
@@ -164,7 +164,7 @@ def find_access(
     home: Path | None = None,
     account: Path = Path(SERVICE_ACCOUNT),
 ) -> ClusterAccess:
-    """Return the access that kubectl would use: KUBECONFIG, `~/.kube/config`, or the pod's."""
+    """Find the access that kubectl would use: KUBECONFIG, `~/.kube/config`, or the pod's own."""
     environ = os.environ if environ is None else environ
     named = _named(kubeconfig, environ)
     looked = named or _default(home)
@@ -237,7 +237,7 @@ prepare(_Config)
 
 @dataclass(slots=True)
 class _Merged:
-    """All kubeconfigs merged; of entries with the same name the first counts."""
+    """All kubeconfigs merged; of entries with the same name, the first is used."""
 
     files: list[str] = field(default_factory=list)
     clusters: dict[str, KubeconfigCluster] = field(default_factory=dict)
@@ -307,7 +307,7 @@ def _merged(configs: Iterable[tuple[Path, _Config]]) -> _Merged:
 
 
 def _cluster_in(cluster: KubeconfigCluster, folder: Path) -> KubeconfigCluster:
-    """Return a cluster with an absolute path of its CA file; CA data takes precedence over it."""
+    """Return a cluster with the absolute path of its CA file; CA data overrides a CA file."""
     file = None if cluster.certificate_auth_data else _absolute(cluster.certificate_auth, folder)
     return replace(cluster, certificate_auth=file)
 
@@ -330,7 +330,7 @@ def _absolute(file: str | None, folder: Path) -> str | None:
 
 
 def _check(access: ClusterAccess) -> None:
-    """Raise an error for settings that are wrong regardless of the server."""
+    """Raise an error for settings that cannot work with any server."""
     cluster, user = access.cluster, access.user
     if not _is_url(cluster.server):
         fact = f"the server {cluster.server!r} is not a URL"

@@ -46,7 +46,8 @@ _SAFE = "/:@!$&'()*+,;=~"
 _MOST_WAITS = 5
 _LONGEST_WAIT = 10.0
 _LOST = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, httpx2.CloseError)
-# Objects that add or remove kinds. Servers serve the kinds a little later than they report it.
+# Objects that add or remove kinds. A server starts or stops serving a kind a little after the
+# change of the object.
 _DEFINING = (
     CRDS,
     GroupVersionResource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
@@ -59,7 +60,7 @@ _PATIENT = Backoff(first=1.0, most=300.0)
 class ClusterClient(Client):
     """Sends requests to a server over the network; see `polyver.client.Client`.
 
-    It belongs to one event loop, and is closed by `async with` or `close`.
+    A client belongs to one event loop. Close it with `async with`, or by `close`.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class ClusterClient(Client):
         await self.close()
 
     async def close(self) -> None:
-        """Close all idle connections, and the others after their requests."""
+        """Close all idle connections; close every other connection after its request."""
         await self._connections.close()
 
     # Kinds
@@ -196,7 +197,7 @@ class ClusterClient(Client):
             async with self._opened(ask) as response:
                 return await self._whole(ask, response)
         except _LOST as error:
-            # A connection that was kept may have been closed at the other end just now.
+            # The server may have closed an idle connection just now.
             if not again:
                 raise self._unreachable(ask, error) from error
         except httpx2.HTTPError as error:
@@ -224,9 +225,9 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Yield the response when it begins; repeat the request after 401, 429 or 503 if possible.
+        """Send a request and yield the response when it begins; retry after 401, 429 or 503.
 
-        A request is repeated after 401 only with other credentials.
+        After 401, the request is repeated only if there are other credentials.
         """
         renewed, waits = False, 0
         began = self._clock.time()
@@ -289,9 +290,10 @@ class ClusterClient(Client):
     def _pause(
         self, ask: ClientRequest, response: httpx2.Response, waits: int, began: float
     ) -> float | None:
-        """Return the seconds to wait before the request is repeated, or None.
+        """Return the seconds to wait before a retry; None if the request must not be repeated.
 
-        A request that got 429 was not started. For a write that got 503 that is unknown.
+        A server that responds with 429 has not processed the request. If it responds to a write
+        with 503, it is unknown whether the server has processed the write.
         """
         again = response.status_code == 429 or (response.status_code, ask.method) == (503, "GET")
         after = response.headers.get("retry-after", "")
@@ -344,7 +346,7 @@ class _Making:
     """A connection that is being opened, to close it if the request is cancelled.
 
     If a request is cancelled during a TLS handshake, httpcore2 drops the connection without closing
-    it; it would stay open until it is garbage-collected.
+    it. The connection would stay open until Python's garbage collection.
     """
 
     def __init__(self) -> None:
@@ -362,11 +364,11 @@ class _Making:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Return the innermost error: that of the operating system."""
+    """Return the innermost cause of an error, usually the error of the operating system."""
     seen = {id(error)}
     while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
         seen.add(id(inner))
-        # One for each address of a host name; they seldom differ.
+        # The group has an error for each address of a host name; these errors seldom differ.
         error = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
     return error
 
@@ -413,7 +415,7 @@ def _keep_alive(response: httpx2.Response) -> None:
 async def _informed(
     client: ClusterClient, changed: asyncio.Event, clock: Clock
 ) -> AsyncIterator[None]:
-    """Set an event whenever CRDs or APIServices change, as far as the user may watch them."""
+    """Set an event whenever a CRD or an APIService changes, if the user may watch these kinds."""
 
     async def tell(_: Change[str]) -> None:
         changed.set()

@@ -1,4 +1,4 @@
-"""Commands in pods: the channels in which an API server sends their output and exit status."""
+"""Commands in pods: read the output and the exit status from the channels of a WebSocket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUT, _ERR, _STATUS = 1, 2, 3
 
 @dataclass(slots=True)
 class Channels:
-    """The output so far; `ended` is set when the exit status has arrived."""
+    """The output of a command so far; `ended` is set when the exit status has arrived."""
 
     what: str
     limit: int
@@ -61,7 +61,7 @@ class Channels:
 
 
 async def executed(stream: httpcore2.AsyncNetworkStream, channels: Channels) -> Executed:
-    """Read the output of a command, until its exit status arrives."""
+    """Read the output of a command until its exit status arrives."""
     import httpcore2
 
     frames = Frames(largest=channels.limit)

@@ -27,7 +27,7 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections with one certificate; closed when it is retired and unused."""
+    """The connections with one set of certificates; closed when retired and unused."""
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
@@ -65,7 +65,7 @@ class Connections:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[LeasedConnections]:
-        """Yield connections while the body runs."""
+        """Lend the connections and credentials for a request, during a `with` block."""
         shown = await self._credentials.shown()
         pool = await self._current(shown.material)
         pool.users += 1
@@ -76,15 +76,15 @@ class Connections:
             await pool.close_if_done()
 
     async def ready(self) -> None:
-        """Get the credentials: a plugin that asks a person may take longer than a request."""
+        """Get the credentials now: a plugin may prompt a person, and exceed a request's timeout."""
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if there are no others."""
+        """Renew credentials that a server refused; return False if no others are available."""
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:
-        """Close unused connections, and the others as soon as they are unused."""
+        """Close unused connections now, and every other connection when it becomes unused."""
         self._closed = True
         await self._retire()
 
@@ -131,7 +131,7 @@ def _client(
 
 
 def _is_near(server: str) -> bool:
-    """Report whether a server is this machine, for which no proxy is used, as in kubectl."""
+    """Report whether a server runs on this machine; as in kubectl, it is not called by proxy."""
     host = httpx2.URL(server).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -154,7 +154,7 @@ def _tls(material: TlsMaterial, access: ClusterAccess) -> ssl.SSLContext:
 
 
 def _named(access: ClusterAccess) -> str:
-    """Return the names of the certificate files, for errors."""
+    """Return the names of the certificate files, for error messages."""
     files = (access.cluster.certificate_auth, access.user.client_cert, access.user.client_key)
     return ", ".join(each for each in files if each) or "the certificates"
 

@@ -1,9 +1,9 @@
-"""The current credentials: tokens and certificates are replaced while a program runs.
+"""Provide the current credentials: tokens and certificates are replaced while a program runs.
 
-A token that a kubelet projects is valid for an hour, one of an exec plugin often for minutes. Files
-are read again after a while, plugins run again when their credentials have expired, and both happen
-at once when a server responds with 401. Credential plugins (client.authentication.k8s.io) are run
-as kubectl runs them.
+The token that a kubelet writes for a pod is valid for an hour; the token of a credential plugin
+often only for minutes. So files are read again after some time, and a plugin is run again when its
+credentials have expired. If a server responds with 401, files are read and plugins are run at once.
+Credential plugins (client.authentication.k8s.io) are run as kubectl runs them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _credential = msgspec.json.Decoder(_Credential)
 
 
 async def run_plugin(access: ClusterAccess, clock: Clock, *, within: float) -> ExecCredential:
-    """Run the plugin of a user; an error contains the plugin's own message."""
+    """Run the credential plugin of a user; an error contains the plugin's own message."""
     program = access.user.exec
     assert program is not None
     place = f"exec {program.command} in {access.place}"
@@ -153,7 +153,7 @@ def _environment(program: KubeconfigExec, access: ClusterAccess) -> dict[str, st
 
 
 class TlsMaterial(NamedTuple):
-    """The TLS material of connections, all PEM: other material needs new connections."""
+    """The certificates and the key for connections, in PEM; a change needs new connections."""
 
     authority: bytes = b""
     certificate: bytes = b""
@@ -193,7 +193,7 @@ class CredentialProvider:
             return self._shown
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if there are no others."""
+        """Renew credentials that a server refused; return False if no others are available."""
         async with self._lock:
             if self._shown == refused:
                 if self._clock.time() >= self._next_run:
@@ -209,11 +209,12 @@ class CredentialProvider:
         except NoAccess:
             if self._shown is None:
                 raise
-            # Files are replaced one after the other: the old ones are used until they are refused.
+            # Certificate and key files are replaced one after the other, so the new pair may be
+            # incomplete. The old pair is used until the server refuses it.
         self._until = self._clock.time() + self._limits.look
 
     async def _run(self) -> ExecCredential:
-        """Run the plugin; after a failure, raise the same error for `look` seconds."""
+        """Run the plugin; after a failure, raise the same error again for `look` seconds."""
         if self._problem is not None and self._clock.time() < self._next_run:
             raise self._problem.with_traceback(None)
         self._problem = None

@@ -1,4 +1,4 @@
-"""WebSocket frames, as far as API servers use them for commands in pods: no extensions.
+"""WebSocket frames, to the extent that API servers use them for commands in pods.
 
 This module does no I/O, so that every split of a stream can be tested.
 """
@@ -31,7 +31,7 @@ def new_key() -> str:
 
 
 def accepted(key: str) -> str:
-    """Return the server's response to a key.
+    """Return the value with which a server must respond to a key.
 
     >>> accepted("dGhlIHNhbXBsZSBub25jZQ==")
     's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
@@ -41,7 +41,7 @@ def accepted(key: str) -> str:
 
 
 def frame(opcode: int, payload: bytes = b"", *, mask: bytes | None = None) -> bytes:
-    """Return one complete frame; those of clients are masked."""
+    """Build a complete frame; a client must mask its frames."""
     size, masked = len(payload), 0x80 if mask else 0
     if size < 126:
         head = bytes([0x80 | opcode, masked | size])

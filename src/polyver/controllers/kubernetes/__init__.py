@@ -1,1 +1,1 @@
-"""Controllers that every cluster has: garbage collection, namespaces, accounts."""
+"""Controllers that every cluster has: garbage collector, namespaces, service accounts."""

@@ -1,7 +1,7 @@
-"""The graph of owners and dependents by uid, and the decision about one object in it.
+"""The graph of owners and dependents, and the decision what to do about one object.
 
-The graph finds quickly which objects a change affects. What to do about one object and its owners
-is decided from the graph alone.
+An object is a dependent of the objects that its owner references name. `touched` finds the objects
+that a change affects. `plan` decides from the graph alone what to do about one object.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Coordinates(NamedTuple):
 
 
 class Graph:
-    """All watched objects, their dependents, and the owners that are known to be gone."""
+    """All watched objects by uid, their dependents, and owners that are known not to exist."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, ObjectIdentity] = {}
@@ -89,28 +89,28 @@ class Graph:
             self._unlink(node)
 
     def lose(self, owner: Coordinates) -> None:
-        """Record that an owner does not exist; the oldest records are dropped."""
+        """Record that an owner does not exist; drop the oldest record if there are too many."""
         self._absent[owner] = None
         self._absent.move_to_end(owner)
         if len(self._absent) > _REMEMBERED:
             self._absent.popitem(last=False)
 
     def lost(self, item: ObjectIdentity, owner: Owner) -> bool:
-        """Report whether an owner is known not to exist, in the namespace or cluster-scoped."""
+        """Report whether an owner of an item is known not to exist."""
         return any(
             Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid) in self._absent
             for namespace in {item.namespace, ""}
         )
 
     def dependents(self, uid: str) -> Set[str]:
-        """Return the dependents of an object; a reference to itself does not count."""
+        """Return the uids of the dependents of an object, without the object itself."""
         return self._dependents.get(uid, _NOBODY) - {uid}
 
     def has_dependents(self, uid: str) -> bool:
         return _others(self._dependents.get(uid, _NOBODY), uid)
 
     def is_blocked(self, uid: str) -> bool:
-        """Report whether there are dependents that a foreground deletion waits for."""
+        """Report whether an object has dependents for which a foreground deletion must wait."""
         return _others(self._blocking.get(uid, _NOBODY), uid)
 
     def owners(self, node: ObjectIdentity) -> Iterator[ObjectIdentity]:
@@ -135,12 +135,12 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Report whether an object is deleted in the foreground: after its dependents."""
+    """Report whether an object is being deleted in the foreground: after its dependents."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Report whether an object is deleted with its dependents orphaned."""
+    """Report whether an object is being deleted with the policy Orphan, which keeps dependents."""
     return node.deleting and ORPHAN in node.finalizers
 
 
@@ -173,7 +173,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Report an owner in a namespace from which it cannot own the object."""
+    """Report an owner that cannot own the object, as the two are in different namespaces."""
 
     item: ObjectIdentity
     owner: Owner
@@ -183,15 +183,15 @@ Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
 class CollectionPlan(NamedTuple):
-    """The effects to carry out, or the information that is needed first."""
+    """What to do about an object, or what must be known before that can be decided."""
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()
-    """Owners that are not in the graph; the server must be asked whether they exist."""
+    """Owners that are not in the graph. Read them from the server, and call `plan` again."""
     unserved: bool = False
     """True if an owner's kind is not served: the object is kept until the kinds change."""
     unsure: bool = False
-    """True if the decision has to wait until all objects are known."""
+    """True if the decision must wait until all dependents of the object are known."""
 
 
 _NOTHING = CollectionPlan()
@@ -206,7 +206,10 @@ def plan(
     seen: Mapping[str, ObjectIdentity] | None = None,
     complete: bool = True,
 ) -> CollectionPlan:
-    """Return what to do about an object; `seen` are owners, by uid, that the server returned.
+    """Decide what to do about an object.
+
+    `seen` are owners, by uid, that were read from the server. `complete` states that all dependents
+    of the object are known.
 
     The cost depends on the owners of this object, not on the number of all objects.
     """
@@ -229,8 +232,8 @@ def plan(
 def _while_deleting(graph: Graph, item: ObjectIdentity, *, complete: bool) -> CollectionPlan:
     if is_orphaning(item):
         if graph.has_dependents(item.uid):
-            return _NOTHING  # each of them is reconciled, and this one again after them
-        # A dependent that is not known yet would be deleted instead of orphaned.
+            return _NOTHING  # first each dependent is reconciled, and then this object again
+        # If a dependent were not known yet, it would be deleted later instead of orphaned.
         return (
             CollectionPlan((RemoveFinalizer(item, ORPHAN),))
             if complete
@@ -252,7 +255,7 @@ def _by_owners(
         ReportInvalidOwner(item, owner) for owner in item.owners if _elsewhere(graph, item, owner)
     )
     if "misplaced" in found:
-        return CollectionPlan(reports)  # as in Kubernetes, such an object is never collected
+        return CollectionPlan(reports)  # as in Kubernetes, such an object is never deleted
     if "unserved" in found:
         return CollectionPlan(unserved=True)
     if "unseen" in found:
@@ -300,7 +303,7 @@ def _state(
 
 
 def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
-    """Return the kind, namespace, name and uid that the owner of an object must have."""
+    """Return the coordinates that an owner must have to own the item."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 
@@ -323,7 +326,7 @@ def _unblock(item: ObjectIdentity) -> CollectionPlan:
 
 
 def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
-    """Report whether an object waits for its own deletion through its owners."""
+    """Report whether the deletion of an object waits for itself through a cycle of owners."""
     waiting, done = [item], set[str]()
     while waiting:
         for owner in waiting.pop().owners:
@@ -339,12 +342,12 @@ def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
 
 
 def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
-    """Return the uids of the objects to check after a change, which is in the graph already."""
+    """Return the uids of objects to reconcile after a change that the graph already has."""
     found: dict[str, None] = {}
     if before is not None and after is not None:
         same = structs.replace(before, resource_version=after.resource_version) == after
         if same:
-            return []  # most changes do not matter here
+            return []  # most changes do not affect identity, owners or finalizers
     if after is not None and (after.owners or after.deleting):
         found[after.uid] = None
     for node in (before, after):
@@ -352,15 +355,10 @@ def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity |
             found.update((owner.uid, None) for owner in graph.owners(node) if owner.deleting)
     if before is not None and (after is None or after.uid != before.uid):
         found.update(dict.fromkeys(graph.dependents(before.uid)))
-    if after is not None and _starts(before, after):
-        found.update(dict.fromkeys(graph.dependents(after.uid)))
+    if after is not None:
+        earlier = before if before is not None and before.uid == after.uid else None
+        states = (is_waiting, is_orphaning)
+        if any(each(after) and not (earlier and each(earlier)) for each in states):
+            # A deletion begins that waits for the dependents, or that orphans them.
+            found.update(dict.fromkeys(graph.dependents(after.uid)))
     return list(found)
-
-
-def _starts(before: ObjectIdentity | None, after: ObjectIdentity) -> bool:
-    """Report whether a deletion begins that waits for dependents, or orphans them."""
-    earlier = before if before is not None and before.uid == after.uid else None
-    return any(
-        each(after) and not (earlier is not None and each(earlier))
-        for each in (is_waiting, is_orphaning)
-    )

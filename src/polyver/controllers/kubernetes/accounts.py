@@ -1,4 +1,4 @@
-"""The ServiceAccount `default` and the CA ConfigMap, which every namespace has."""
+"""Create the ServiceAccount `default` and the CA ConfigMap, which every namespace has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Creates the ServiceAccount and the ConfigMap in new namespaces, and when they are deleted."""
+    """Creates the ServiceAccount and the ConfigMap in each namespace, also after a deletion."""
 
     name = "accounts"
 
@@ -84,7 +84,7 @@ class AccountController(Controller[str]):
 
 
 def _is_over(error: ApiError) -> bool:
-    """Report whether an error ends the work: the object exists, or its namespace is going."""
+    """Report whether not to retry a create: the object exists, or its namespace terminates."""
     return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
 
 
@@ -95,13 +95,13 @@ def is_terminating(error: ApiError) -> bool:
 
 
 def account(namespace: str) -> Object:
-    """Return the default account of pods."""
+    """Build the ServiceAccount `default`, which pods use by default."""
     metadata = {"name": _ACCOUNT, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def published(found: Object | None, namespace: str, ca: str) -> Object:
-    """Return the wanted ConfigMap; other annotations and labels are kept."""
+    """Return the wanted ConfigMap, with the annotations and labels of the existing one."""
     made: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,7 +1,8 @@
-"""The garbage collector: deletes objects whose owners are all gone, as their deletion requested.
+"""The garbage collector: deletes or orphans the dependents of deleted objects.
 
-It behaves like the one in kube-controller-manager, but watches new kinds and deletions at once, so
-that it is done after milliseconds.
+An object is deleted when none of its owners exists any more. The behaviour is that of the garbage
+collector in kube-controller-manager. As new kinds are watched at once, a deletion takes only
+milliseconds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["EVENTS", "GarbageCollector"]
 
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-"""Events are not watched: they are many and short-lived, and never have owners."""
+"""Kinds of Events, which are not watched: there are many short-lived Events, and they never have
+owners.
+"""
 
 _WATCHED = ("delete", "list", "watch")
 _SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)
@@ -59,7 +62,7 @@ class GarbageCollector(Controller[str]):
     def __init__(
         self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
     ) -> None:
-        """Take `settling`: the seconds to wait before orphaning, as watches may lag behind."""
+        """Take `settling`: the seconds to wait before orphaning, as watch events may be late."""
         self._client = client
         self._settling = settling
         self._orphaning: dict[str, float] = {}
@@ -97,7 +100,7 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Forget objects whose kind is no longer watched; their dependents are kept."""
+        """Forget objects of a kind that is no longer watched; keep their dependents."""
         del kind
         for node in known:
             self._graph.forget(node.uid)
@@ -108,7 +111,7 @@ class GarbageCollector(Controller[str]):
         item = self._graph.nodes.get(key)
         seen: dict[str, ObjectIdentity] = {}
         for owner, kind in found.look:
-            # Read owners that are not in the graph, or not yet, from the server.
+            # Read owners from the server that are not in the graph (yet).
             assert item is not None
             live = await self._live(item, owner, kind)
             if live is None:
@@ -123,7 +126,8 @@ class GarbageCollector(Controller[str]):
             await self._act(effect)
         if found.unsure:
             return Requeue(after=self._settling)
-        # Look again while an owner is not watched, as its deletion causes no event then.
+        # If an owner's kind is not watched, its deletion causes no event. So look at the owner
+        # again later.
         unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
         if not unobserved:
             return None
@@ -132,8 +136,8 @@ class GarbageCollector(Controller[str]):
     def _is_complete(self, key: str) -> bool:
         """Report whether all dependents of an object are known.
 
-        Before dependents are orphaned, wait a moment: a watch may not have reported one yet that
-        was created just before.
+        Before an object is deleted and its dependents are orphaned, the controller waits `settling`
+        seconds, as a watch may not have reported the newest dependents yet.
         """
         node = self._graph.nodes.get(key)
         if node is None or not is_orphaning(node):
@@ -173,7 +177,7 @@ class GarbageCollector(Controller[str]):
                 raise
 
     async def _delete(self, effect: Delete, item: ObjectIdentity) -> None:
-        """Delete this object only, if it still has the owners on which the decision was made."""
+        """Delete an object if it still has the owners on which the decision was based."""
         resource, propagation = GroupVersionResource.of(item.kind), effect.propagation
         version = item.resource_version
         try:
@@ -188,7 +192,8 @@ class GarbageCollector(Controller[str]):
         except ApiError as error:
             if error.code != _CONFLICT or not await self._owned_alike(item):
                 raise
-            # Frequent changes of other fields must not protect it from deletion.
+            # The conflict comes from a change of other fields. Delete the object without the
+            # resourceVersion as precondition, so that frequent changes cannot prevent the deletion.
             await self._client.delete(
                 resource, item.name, item.namespace, propagation=propagation, uid=item.uid
             )
@@ -233,7 +238,7 @@ def _written(owners: tuple[Owner, ...]) -> object:
 
 
 def misplaced_event(item: ObjectIdentity, owner: Owner, now: str) -> Object:
-    """Return the Event that reports an owner in a wrong namespace."""
+    """Build the Event that reports an owner in a wrong namespace."""
     reference = (
         f"[{owner.api_version}/{owner.kind}, namespace: {item.namespace}, "
         f"name: {owner.name}, uid: {owner.uid}]"

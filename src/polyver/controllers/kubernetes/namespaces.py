@@ -1,8 +1,14 @@
-"""Deletion of namespaces: first all objects in them, then the finalizer `kubernetes`."""
+"""Controller of namespaces that are being deleted.
+
+The controller deletes all objects in the namespace. It sets conditions of the namespace that report
+the remaining objects, and then removes the finalizer `kubernetes`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from polyver.client import (
@@ -18,18 +24,46 @@ from polyver.client import (
 )
 from polyver.controllers.controller import Controller, Requeue, Watch, every, exactly
 from polyver.controllers.identity import ObjectIdentity, identity_of
-from polyver.controllers.kubernetes._termination import Remains, conditions
 from polyver.controllers.kubernetes.garbage import EVENTS
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import set_condition
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["NAMESPACES", "NamespaceController"]
+__all__ = ["NAMESPACES", "NamespaceController", "Remains", "conditions"]
 
 NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 _FINALIZER = "kubernetes"
 _AGAIN = Requeue(after=5.0)
-"""Only a safety net: watches report when objects in the namespace are gone."""
+"""The delay until the next attempt. Usually a watch event comes first, when an object in the
+namespace is gone.
+"""
+
+
+@dataclass(slots=True)
+class Remains:
+    """The objects in a namespace that remain after an attempt to delete all of them."""
+
+    undiscovered: Mapping[str, str] = field(default_factory=dict)
+    """Group versions whose discovery failed, with the errors."""
+    failures: list[str] = field(default_factory=list)
+    objects: Counter[str] = field(default_factory=Counter)
+    """The number of objects of each resource, by its name and group."""
+    finalizers: Counter[str] = field(default_factory=Counter)
+    """The number of objects that have each finalizer."""
+    pods: int = 0
+    """The number of pods. Pods are deleted first; while there are some, nothing else is reported.
+    """
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.undiscovered or self.failures or self.objects or self.pods)
+
+    def count(self, kind: ResourceKind, held: Iterable[Sequence[str]]) -> None:
+        """Add the remaining objects of a kind; `held` has the finalizers of each."""
+        for finalizers in held:
+            self.objects[f"{kind.plural}.{kind.group}"] += 1
+            self.finalizers.update(finalizers)
 
 
 class NamespaceController(Controller[str]):
@@ -89,7 +123,7 @@ class NamespaceController(Controller[str]):
         return None
 
     async def _clear(self, namespace: str) -> Remains:
-        """Delete all objects in a namespace; pods first, as they may need others until they end."""
+        """Delete all objects in a namespace; pods first, as they may use the other objects."""
         remains = Remains(undiscovered=self._discovery.failures)
         kinds = preferred(self._discovery.kinds, verbs=("delete", "list"))
         inside = [kind for kind in kinds if kind.namespaced]
@@ -103,7 +137,7 @@ class NamespaceController(Controller[str]):
         try:
             held = await self._emptied(kind, namespace)
         except ApiError as error:
-            if error.code != 404:  # a kind that has gone meanwhile has no objects
+            if error.code != 404:  # a kind that is no longer served has no objects
                 remains.failures.append(error.message)
             return
         if (kind.group, kind.plural) == ("", "pods"):
@@ -117,7 +151,7 @@ class NamespaceController(Controller[str]):
             )
 
     async def _emptied(self, kind: ResourceKind, namespace: str) -> list[Sequence[str]]:
-        """Delete all objects of a kind; return the finalizers of each that remains."""
+        """Delete all objects of a kind; return the finalizers of each remaining object."""
         resource = GroupVersionResource.of(kind)
         first = await self._client.list(resource, namespace, limit=1, metadata=True)
         if not first.items:
@@ -177,3 +211,76 @@ def _is_held(namespace: Object) -> bool:
     """Report whether a namespace is being deleted, and waits for this controller."""
     deleting = "deletionTimestamp" in namespace["metadata"]
     return deleting and _FINALIZER in (namespace.get("spec") or {}).get("finalizers", ())
+
+
+# Conditions of a terminating namespace, with the reasons and messages of Kubernetes.
+
+
+_FINE = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": (
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+}
+
+
+def conditions(before: Sequence[Object], remains: Remains, *, now: str) -> list[Object]:
+    """Return the conditions of a namespace after an attempt to delete its content."""
+    after = [*before]
+    for kind in _FINE:
+        after = set_condition(after, _condition(kind, remains), now)
+    return after
+
+
+def _condition(type: str, remains: Remains) -> Object:  # noqa: A002
+    problem = _problem(type, remains)
+    reason, message = problem or _FINE[type]
+    return {
+        "type": type,
+        "status": "True" if problem else "False",
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _problem(type: str, remains: Remains) -> tuple[str, str] | None:  # noqa: A002
+    match type:
+        case "NamespaceDeletionDiscoveryFailure" if remains.undiscovered:
+            return "DiscoveryFailed", _undiscovered(remains.undiscovered)
+        case "NamespaceDeletionContentFailure" if remains.failures:
+            texts = ", ".join(sorted(remains.failures))
+            count = len(remains.failures)
+            failed = f"Failed to delete all resource types, {count} remaining: {texts}"
+            return "ContentDeletionFailed", failed
+        case "NamespaceContentRemaining" if remains.objects:
+            texts = _counted("{} has {} resource instances", remains.objects)
+            return "SomeResourcesRemain", f"Some resources are remaining: {texts}"
+        case "NamespaceFinalizersRemaining" if remains.finalizers:
+            texts = _counted("{} in {} resource instances", remains.finalizers)
+            told = f"Some content in the namespace has finalizers remaining: {texts}"
+            return "SomeFinalizersRemain", told
+        case _:
+            return None
+
+
+def _counted(text: str, counts: Mapping[str, int]) -> str:
+    return ", ".join(sorted(text.format(name, count) for name, count in counts.items()))
+
+
+def _undiscovered(problems: Mapping[str, str]) -> str:
+    texts = ", ".join(sorted(f"{version}: {problem}" for version, problem in problems.items()))
+    unable = f"unable to retrieve the complete list of server APIs: {texts}"
+    return f"Discovery failed for some groups, {len(problems)} failing: {unable}"

@@ -2,12 +2,12 @@
 
 Applications, composite resources, ActionSets and kinds declared in Python use these modules:
 
-- `ownership`: apply and delete an object that names its owner as its controller. An object of
-  another controller is refused, one without a controller is adopted.
-- `inventory`: the record of the applied objects in an annotation of the owner, and the deletion of
-  those that are no longer wanted.
-- `index`: the applied objects as the API server has them, followed by watches, so that a change by
-  another client is found and reverted.
+- `ownership`: apply and delete an object that names its owner as its controller (in its owner
+references). An object with another controller is refused; an object without a controller is
+adopted.
+- `inventory`: record the applied objects in an annotation of the owner, and delete applied objects
+that are no longer wanted.
+- `index`: watch the applied objects, so that a change by another client is found and reverted.
 - `revert_backoff`: the delay between two reverts of the same object.
 
 Applications apply objects in other namespaces, where an owner reference cannot point to them. They

@@ -1,6 +1,6 @@
-"""Watches the state of objects that controllers have applied.
+"""Watch the objects that a controller has applied.
 
-Only kinds in use are watched, and of these only objects that match a label selector, if any.
+Only kinds of applied objects are watched. With a label selector, only matching objects are watched.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ObservedState(Protocol):
 
     @property
     def revision(self) -> int:
-        """Its resourceVersion, as a number."""
+        """The resourceVersion of the object, as a number."""
 
     def differs(self, other: Self | None) -> bool:
         """Report whether another state is a relevant change."""
@@ -36,7 +36,7 @@ K = TypeVar("K")
 
 
 def number_of(obj: Object) -> int:
-    """Return the resourceVersion of an object as a number: a higher one is later."""
+    """Return the resourceVersion of an object as a number; a higher number is a later state."""
     text = obj["metadata"].get("resourceVersion", "")
     return int(text) if text.isdecimal() else 0
 
@@ -53,7 +53,10 @@ class AppliedObjects(Generic[S, K]):
         labels: str = "",
         metadata: bool = False,
     ) -> None:
-        """Take `changed`, called when other kinds must be watched; `whose` returns an owner's key.
+        """Take `changed`, which is called when the kinds to watch change.
+
+        `keep` returns the data to keep of an object. `whose` returns the key of the owner from this
+        data.
 
         With `metadata`, `keep` gets only the metadata of objects.
         """
@@ -66,7 +69,9 @@ class AppliedObjects(Generic[S, K]):
         self._followed: set[tuple[str, str]] = set()
         self._seen: dict[AppliedObject, S] = {}
         self._expected: set[AppliedObject] = set()
-        """Objects that are being applied: a watch may report them before the response arrives."""
+        """Objects that are being applied. A watch may report the result before the response
+        arrives.
+        """
 
     def watch(self) -> Watch[S, K]:
         return Watch(
@@ -81,7 +86,7 @@ class AppliedObjects(Generic[S, K]):
         )
 
     def use(self, kinds: Iterable[tuple[str, str]]) -> None:
-        """Watch these kinds too, by group and name."""
+        """Also watch these kinds, given as group and kind."""
         new = set(kinds) - self._kinds
         if new:
             self._kinds |= new
@@ -104,9 +109,9 @@ class AppliedObjects(Generic[S, K]):
             self._expected.discard(part)
 
     def note(self, part: AppliedObject, obj: Object | None) -> bool:
-        """Record an object that was applied or read; None if it does not exist.
+        """Record the state of an object that was applied or read; None if it does not exist.
 
-        Return False if a newer state is known that differs from it.
+        Return False if a newer state is known and differs from this state.
         """
         if obj is None:
             self._seen.pop(part, None)

@@ -1,7 +1,8 @@
 """The record of objects that a controller has applied for an owner, in an annotation of the owner.
 
-A controller writes the record before it applies an object and after it has deleted one. So after a
-restart it knows which objects are no longer wanted, without a search through all kinds.
+A controller writes the record before it applies an object, and after it has deleted an object. So
+after a restart, the controller knows which applied objects are no longer wanted, and need not
+search all kinds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ APPLIED = "polyver.dev/applied"
 
 
 class AppliedObject(NamedTuple):
-    """An object that belongs to another; the API version is not part of its identity."""
+    """The identity of an applied object; the API version is not part of the identity."""
 
     group: str
     kind: str
@@ -52,7 +53,7 @@ def part_of(content: Object) -> AppliedObject:
 
 
 def noted(owner: Object) -> list[AppliedObject]:
-    """Return the recorded objects of an owner; an invalid annotation counts as empty."""
+    """Return the objects that an owner's annotation records; none if the annotation is invalid."""
     text = (owner["metadata"].get("annotations") or {}).get(APPLIED, "")
     try:
         return sorted({AppliedObject(*each) for each in _decode(text)})
@@ -72,7 +73,7 @@ def text_of(parts: Iterable[AppliedObject]) -> str | None:
 def unwanted(
     before: Iterable[AppliedObject], wanted: Iterable[AppliedObject]
 ) -> list[AppliedObject]:
-    """Return the objects that were applied and are not wanted any more.
+    """Return the objects in `before` that are not in `wanted`.
 
     >>> a, b = (AppliedObject("", "ConfigMap", "default", name) for name in "ab")
     >>> [part.name for part in unwanted([a, b], [b])]
@@ -82,14 +83,14 @@ def unwanted(
 
 
 def resource_of(part: AppliedObject, discovery: Discovery) -> GroupVersionResource | None:
-    """Return the resource of an object in the preferred version; None if it is not served."""
+    """Return the resource of an object's kind in its preferred version; None if not served."""
     served = preferred(discovery.kinds, verbs=("delete", "get"))
     found = [each for each in served if (each.group, each.kind) == (part.group, part.kind)]
     return GroupVersionResource.of(found[0]) if found else None
 
 
 def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool:
-    """Report whether a controller made an object for this owner, and it has no other owner."""
+    """Report whether an object's only owner is `owner`, and one of the managers applied it."""
     metadata = found["metadata"]
     owners: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
     entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()
@@ -100,8 +101,8 @@ def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool
 def fields_of(found: Object, manager: str) -> str:
     """Return a digest of the fields of an object that a manager has applied.
 
-    It changes when another client changes or removes one of these fields, as it then takes the
-    ownership; fields that others add do not count.
+    The digest changes when another client changes or removes one of these fields, as the manager
+    then no longer owns the field. It does not change when another client adds a field.
     """
     entries: Sequence[Mapping[str, Any]] = found["metadata"].get("managedFields") or ()
     mine = [each.get("fieldsV1") for each in entries if _applied_by(each) == manager]
@@ -151,9 +152,10 @@ class Inventory:
     async def remove(
         self, part: AppliedObject, is_ours: Callable[[Object], bool]
     ) -> AppliedObject | None:
-        """Delete an object that is not wanted any more; return it if its kind is not served.
+        """Delete an object that is not wanted any more; return `part` if its kind is not served.
 
-        An object that another client has made, or taken over, is left as it is.
+        The object is deleted only if `is_ours` is true for it. So an object that another client has
+        created or taken over is kept.
         """
         resource = resource_of(part, await self._client.discover())
         if resource is None:

@@ -1,15 +1,16 @@
-"""Apply objects with another object as their controller, without taking objects from other owners.
+"""Apply objects that name an owner as their controller, without taking them from other owners.
 
-Each owner applies under its own field manager and names itself as the controller. An API server
-refuses an object with two controllers, in the same step in which it stores an object. So of two
-owners that apply the same object at the same moment one succeeds, and the other is refused
-completely. One field manager for all owners would not work: an apply removes what its manager
-applied before and does not name now, which would be the reference to the other owner.
+Each owner has a field manager of its own. Each applied object has an owner reference with
+`controller: true` that names the owner. An API server refuses to store an object with two
+controllers. So if two owners apply the same object at the same moment, one apply succeeds, and the
+other is refused completely. A single field manager for all owners would not work: an apply removes
+the fields that its manager applied earlier and that the new request does not contain. The second
+apply would remove the owner reference to the first owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from polyver.client import Client, GroupVersionResource, find
@@ -30,11 +31,11 @@ class AlreadyOwned(PolyverError):
         hint = "give it another name, or delete the existing object"
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
-        """Its kind and name."""
+        """The kind and name of that controller."""
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """Return the kind and name of an object's controller if it has another uid; else ""."""
+    """Return the kind and name of an object's controller if its uid is not `owner`; else ""."""
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
         return ""
@@ -44,10 +45,13 @@ def stranger_in(found: Object, owner: str) -> str:
 async def apply_owned(
     client: Client, resource: GroupVersionResource, content: Object, *, family: str, manager: str
 ) -> Object:
-    """Apply an object whose content names its controller; AlreadyOwned if it has another one.
+    """Apply an object whose content names its controller.
 
-    An object without a controller is adopted. What other managers of the family have applied, such
-    as an owner that was deleted without its objects, is removed unless the content names it.
+    Raises AlreadyOwned if the existing object has another controller.
+
+    An object without a controller is adopted. Other field managers of the `family` may have applied
+    fields, such as the manager of an owner that was deleted without its objects. Their fields are
+    removed unless `content` has these fields.
     """
     try:
         made = await client.apply(resource, content, manager=manager, force=True)
@@ -55,8 +59,12 @@ async def apply_owned(
         if error.code == 422:
             await _check_controller(client, resource, content)
         raise
-    for former in [*_former(made, family, manager)]:
-        made = await client.apply(resource, _bare(made, content), manager=former)
+    for each in made["metadata"].get("managedFields") or ():
+        name = each.get("manager", "")
+        applies = each.get("operation") == "Apply" and not each.get("subresource")
+        # Earlier product releases used the name of the family itself.
+        if applies and name != manager and (name == family or name.startswith(f"{family}-")):
+            made = await client.apply(resource, _bare(made, content), manager=name)
     return made
 
 
@@ -70,20 +78,8 @@ async def _check_controller(
         raise AlreadyOwned(stranger)
 
 
-def _former(made: Object, family: str, manager: str) -> Iterator[str]:
-    """Yield other field managers of the family that have applied fields of an object.
-
-    Earlier releases used the name of the family itself.
-    """
-    for each in made["metadata"].get("managedFields") or ():
-        name = each.get("manager", "")
-        applies = each.get("operation") == "Apply" and not each.get("subresource")
-        if applies and name != manager and (name == family or name.startswith(f"{family}-")):
-            yield name
-
-
 def _bare(made: Object, content: Object) -> Object:
-    """Return a configuration without fields; a manager that applies it gives up its fields."""
+    """Build a configuration without fields; a manager that applies it gives up all its fields."""
     metadata: Mapping[str, Any] = made["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid") if metadata.get(name)}
     return {"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": kept}
@@ -92,10 +88,10 @@ def _bare(made: Object, content: Object) -> Object:
 async def delete_owned(
     client: Client, resource: GroupVersionResource, found: Object, owner: str
 ) -> None:
-    """Delete an object, as long as the owner controls it.
+    """Delete an object, if the owner is its controller.
 
-    Each attempt has the state that was checked as its precondition; after a conflict the object is
-    read and checked again.
+    Each delete request has the uid and resourceVersion of the checked object as its precondition.
+    After a conflict, the object is read and checked again.
     """
     there: Object | None = found
     for _ in range(_TRIES):

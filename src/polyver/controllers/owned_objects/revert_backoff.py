@@ -1,6 +1,6 @@
-"""Back-off for reverting changes of others: the first time at once, then more and more slowly.
+"""Back-off for reverting changes by other clients: at first at once, then more and more slowly.
 
-Another controller that repeats a change must not keep a loop busy.
+So another controller that repeats its change does not keep this controller busy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FEW = 100
 
 
 class RevertBackoff(Generic[K]):
-    """For each key, the time at which it may be reverted again."""
+    """Computes for each key the time at which it may be reverted again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
         """Take `quiet`: after this many seconds without a revert, a key's back-off restarts."""

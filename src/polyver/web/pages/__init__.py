@@ -1,4 +1,4 @@
-"""The HTML of the page, made from the data that `/api` returns."""
+"""The HTML of the page, built from the data that `/api` returns."""
 
 from polyver.web.pages._dependents import dependent_page, dependents_page
 from polyver.web.pages._elements import PageLayout, problem_page

@@ -25,7 +25,7 @@ Data = Mapping[str, Any]
 
 
 def dependents_page(data: Data) -> tuple[str, Html]:
-    """Return the title and content of one page of dependents."""
+    """Build the title and content of one page of the list of dependents."""
     main = tag(
         "div",
         tag("h1", "Dependents"),
@@ -64,7 +64,7 @@ def _state(each: Data) -> list[Child]:
 
 
 def dependent_page(data: Data) -> tuple[str, Html]:
-    """Return the title and content of the page of one dependent."""
+    """Build the title and content of the page of one dependent."""
     rows = [
         (
             tag("code", each["at"]),

@@ -33,7 +33,7 @@ _LEVELS = {"error": "Error", "warning": "Deprecated", "note": "Unused"}
 
 
 def address(path: str, **query: str | int) -> str:
-    """Return an address on this page, without empty parameters.
+    """Build a URL on the page, without empty parameters.
 
     >>> address("/dependents/Application default/shop", q="", page=2)
     '/dependents/Application%20default/shop?page=2'
@@ -49,13 +49,13 @@ def lineage_address(about: Data, **query: str | int) -> str:
 
 
 def why_address(about: Data, row: Data) -> str:
-    """Return the address of the explanation of one reference."""
+    """Build the URL of the page that explains why a reference gets its release."""
     path = f"/why/{about['capability']}/{about['path']}"
     return address(path, name=row["name"], at=row["at"])
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun.
+    """Format a number with its noun.
 
     >>> counted(1, "place"), counted(12000, "place")
     ('1 place', '12,000 places')
@@ -64,7 +64,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def stage(name: str) -> Html:
-    """Return the label of a release's stage, or of a run's state."""
+    """Build the label of a release's stage or of a run's state."""
     return tag("span", name, class_=f"stage stage-{name}")
 
 
@@ -79,7 +79,7 @@ def labels(found: Mapping[str, str]) -> Html | None:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Child]], *, caption: str, of: str = ""
 ) -> Html:
-    """Return a table, shown as cards on narrow screens; `of` selects the column widths."""
+    """Build an HTML table, shown as cards on narrow screens; `of` selects the column widths."""
     heads = [tag("th", column, scope="col") for column in columns]
     body = [
         tag(
@@ -94,7 +94,7 @@ def table(
 
 
 def attention(concerns: Sequence[Data], *, total: int = 0, named: bool = True) -> Html | None:
-    """Return the list of concerns, the worst first."""
+    """Build the list of concerns, the worst first."""
     if not concerns:
         return None
     items = [_concern(each, named=named) for each in concerns]
@@ -142,7 +142,7 @@ def search(action: str, text: str, label: str, **kept: str) -> Html:
 
 
 def paging(data: Data, path: str, **query: str | int) -> Html | None:
-    """Return links to the previous and next pages, if there are any."""
+    """Build the links to the previous and the next page, if there are such pages."""
     page, last = data["page"], data["pages"]
     if last == 1:
         return None
@@ -218,7 +218,7 @@ class PageLayout:
 
 
 def problem_page(status: int, detail: str) -> tuple[str, Html]:
-    """Return the title and content of an error page."""
+    """Build the title and content of an error page."""
     title = "Not found" if status == 404 else "Error"
     back = tag("p", tag("a", "All lineages", href="/"))
     return title, tag("div", tag("h1", title), tag("p", detail), back)

@@ -1,6 +1,6 @@
 """The page of one lineage: its releases in order, and its dependents.
 
-A second page explains why a reference gets its release, and no other.
+A second page explains why a reference gets its release and not another one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOTHING = "-"
 
 
 def lineage_page(data: Data) -> tuple[str, Html]:
-    """Return the title and content of the page of one lineage."""
+    """Build the title and content of the page of one lineage."""
     main = tag(
         "div",
         crumbs(data["capability"]),
@@ -198,7 +198,7 @@ def _nobody(data: Data) -> str:
 
 
 def answer(row: Data) -> list[Child]:
-    """Return the release of a reference, with its reason and warnings."""
+    """Build the release of a reference, with the reason and warnings."""
     if "problem" in row:
         hint = tag("p", row["hint"], class_="hint") if row.get("hint") else None
         return [tag("span", row["problem"], class_="bad"), hint]
@@ -214,7 +214,7 @@ def answer(row: Data) -> list[Child]:
 
 
 def moves(row: Data) -> Html | None:
-    """Return a note if a reference still uses another release than the one it should get."""
+    """Build a note if a reference still uses another release than the resolved one."""
     if "uses" not in row:
         return None
     return tag("p", f"uses {row['uses']} until the move is done", class_="warn")
@@ -224,7 +224,7 @@ def moves(row: Data) -> Html | None:
 
 
 def why_page(data: Data) -> tuple[str, Html]:
-    """Return the title and content of the explanation."""
+    """Build the title and content of the page that explains a reference."""
     main = tag(
         "div",
         crumbs(data["capability"]),

@@ -24,7 +24,7 @@ _MOST_CHIPS = 6
 
 
 def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
-    """Return the title and content of the page of all lineages."""
+    """Build the title and content of the page of all lineages."""
     found: Sequence[Data] = data["lineages"]
     wanted = search("/", text, "Find a lineage by name, version or kind", capability=capability)
     main = tag(
@@ -159,7 +159,7 @@ def _users(each: Data) -> list[Child]:
 
 
 def _bar(each: Data, total: int) -> Html:
-    """Return a bar that shows how many references get each release."""
+    """Build a bar that shows how many references get each release."""
     parts = [(r["users"], r["stage"], r["name"]) for r in each["releases"] if r["users"]]
     parts += [(each["unanswered"], "nothing", "unresolved")] if each["unanswered"] else []
     x, drawn = 0.0, []

@@ -22,7 +22,7 @@ Data = Mapping[str, Any]
 
 
 def runs_page(data: Data) -> tuple[str, Html]:
-    """Return the title and content of one page of runs."""
+    """Build the title and content of one page of the list of runs."""
     main = tag(
         "div",
         tag("h1", "Runs"),
@@ -74,7 +74,7 @@ def _progress(each: Data) -> list[Child]:
 
 
 def run_page(data: Data) -> tuple[str, Html]:
-    """Return the title and content of the page of one run."""
+    """Build the title and content of the page of one run."""
     back = tag("nav", tag("a", "Runs", href="/runs"), class_="crumbs", aria_label="breadcrumb")
     rows = [
         (

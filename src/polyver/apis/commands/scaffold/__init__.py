@@ -1,4 +1,4 @@
-"""Scaffolding for `polyver create`: plan the files of a project, and write all of them or none."""
+"""Scaffolding for `polyver create`: plan the files of a project, then write all files or none."""
 
 from polyver.apis.commands.scaffold.plan import NewApi, plan
 from polyver.apis.commands.scaffold.project import read_project

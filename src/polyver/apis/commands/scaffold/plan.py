@@ -1,4 +1,8 @@
-"""Plan the files that `polyver create api` writes to a project, before it writes any."""
+"""Plan the files that `polyver create api` writes to a project.
+
+The whole plan is made before the first file is written, so that an error leaves the project
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class NewApi:
     scope: Literal["Namespaced", "Cluster"] | None = None
 
     def check(self) -> None:
-        """Raise an error for names that an API server refuses or Python cannot use."""
+        """Raise an error for a name that an API server refuses or that Python cannot use."""
         if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", self.kind):
             hint = "use letters and digits, and begin with a capital, as in CronTab"
             raise Misused(f"--kind {self.kind} is not a valid name", hint=hint)
@@ -53,7 +57,7 @@ class NewApi:
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldPlan:
-    """The files to write, and the decisions to print."""
+    """The files to write, and for a new version of a kind, the decisions to print."""
 
     files: Sequence[File]
     added: AddedVersion | None = None
@@ -61,7 +65,7 @@ class ScaffoldPlan:
 
 
 def plan(project: Project, api: NewApi) -> ScaffoldPlan:
-    """Plan a new kind, or a new version of an existing one."""
+    """Plan the files for a new kind, or for a new version of an existing kind."""
     api.check()
     sources = [*project.sources()]
     kind = _kind(sources, api)
@@ -161,7 +165,7 @@ def _new_kind(project: Project, api: NewApi) -> Iterator[File]:
 
 
 def _name(project: Project, home: KindsPackage, api: NewApi) -> str:
-    """Return the name of a kind's variable and module; the group is added if it is taken."""
+    """Choose the name of a kind's variable and module; append the group if the name is taken."""
     short = api.kind.lower()
     short += "_" if keyword.iskeyword(short) or short in _USED else ""
     init = home.folder / "__init__.py"
@@ -172,7 +176,7 @@ def _name(project: Project, home: KindsPackage, api: NewApi) -> str:
 
 
 def _packages(home: KindsPackage, root: Path) -> Iterator[File]:
-    """Yield the `__init__.py` of each folder above the package of kinds that does not exist."""
+    """Yield an `__init__.py` for each missing folder between the root and the package of kinds."""
     for _ in home.module.split(".")[1:]:
         home_up = home.folder.parent
         if home_up != root and not home_up.exists():

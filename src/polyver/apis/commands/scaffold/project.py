@@ -1,4 +1,4 @@
-"""The project that `polyver create` edits: its folder, its package, and where its kinds are."""
+"""The project that `polyver create` edits: its folder, its pyproject.toml, and its Python files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOML = "pyproject.toml"
 
 @dataclass(frozen=True, slots=True)
 class KindsPackage:
-    """The package to which new kinds are added."""
+    """The Python package to which new kinds are added."""
 
     folder: Path
     module: str
@@ -48,7 +48,7 @@ class Project:
         return [f"{self.package()}.kinds"] if self.kinds is None else self.kinds
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the current folder, or as it is if it is not inside."""
+        """Return a path relative to the current folder; unchanged if it is outside of it."""
         here = Path.cwd()
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -112,7 +112,7 @@ class Project:
         return KindsPackage(base.joinpath(*entry.split(".")), entry, is_new=True)
 
     def module_of(self, path: Path) -> str:
-        """Return the name by which a module is imported."""
+        """Return the name by which the module in a file is imported."""
         top = self.root / "src"
         if not path.is_relative_to(top) or (top / "__init__.py").exists():
             top = path.parent
@@ -134,7 +134,7 @@ class Project:
         return made
 
     def with_kinds(self, module: str) -> str | None:
-        """Return a pyproject.toml that lists the kinds; None if it lists them already."""
+        """Return the pyproject.toml with a module of kinds added; None if it lists the module."""
         if self.toml is None:
             return texts.pyproject(self.package(), module)
         if self.kinds is not None:
@@ -163,7 +163,7 @@ class Project:
         )
 
     def _check(self, text: str, module: str) -> None:
-        """Raise an error unless the new text lists the kinds, and otherwise equals the old one."""
+        """Raise an error unless the new text lists the module, and is otherwise unchanged."""
         try:
             found = tomllib.loads(text)
         except ValueError:
@@ -181,7 +181,7 @@ class Project:
 
 
 def _may_declare(file: Path) -> bool:
-    """Report whether to parse a file; True also if it cannot be read, so that parsing fails."""
+    """Report whether to parse a file; True for an unreadable file, so that parsing reports it."""
     try:
         content = file.read_bytes()
     except OSError:
@@ -195,13 +195,13 @@ def _is_path(entry: str, root: Path) -> bool:
 
 
 def _filled(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of pyproject.toml without empty tables of tools."""
+    """Return the parsed pyproject.toml without empty `tool` tables."""
     tool = {name: each for name, each in table(said, "tool").items() if each != {}}
     return {**said, "tool": tool}
 
 
 def read_project(output: str | None) -> Project:
-    """Return the project in a folder, by default the current one."""
+    """Read the project in the folder `output`, by default in the current folder."""
     root = Path(output or ".").resolve()
     if root.exists() and not root.is_dir():
         raise Misused(f"--output {output} is not a folder")
@@ -219,7 +219,7 @@ def read_project(output: str | None) -> Project:
 
 
 def _check_around(root: Path) -> None:
-    """Raise an error in a folder inside of another project: that is rarely intended."""
+    """Raise an error if a folder is inside of another project, as that is rarely intended."""
     for folder in root.parents:
         file = folder / _TOML
         if file.is_file() and b"[tool.polyver]" in file.read_bytes():

@@ -1,6 +1,7 @@
-"""Add a version to a user's Python module by editing its text, so that nothing else changes.
+"""Add a version to a user's Python module by editing its text; other text stays unchanged.
 
-The result is parsed and compared with the original; on any other difference nothing is written.
+The edited text is parsed and compared with the original. If they differ in anything but the planned
+additions, nothing is written.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class AddedVersion:
-    """The module's text with the new version, and the decisions that were made."""
+    """The text of a module with the new version, and the decisions to report to the user."""
 
     text: str
     source: str
@@ -50,7 +51,7 @@ class _Edit:
 
 
 class _Places:
-    """Byte offsets of the syntax nodes and lines in a source text."""
+    """Computes the byte offsets of syntax nodes and lines in a source text."""
 
     def __init__(self, source: PythonSource) -> None:
         self.data = source.text.removeprefix(_BOM).encode()
@@ -82,7 +83,7 @@ class _Places:
 
 
 def add_version(kind: FoundKind, version: str, *, storage: bool) -> AddedVersion:
-    """Return a kind's module with a new version, a copy of the version that is declared last."""
+    """Add a version to a kind's module; its class is a copy of the class that is declared last."""
     source, known = kind.source, kind.source.versions(kind.name)
     if not known:
         raise NotEditable(f"no version of {kind.kind} is declared in {source.shown}")
@@ -105,7 +106,7 @@ def add_version(kind: FoundKind, version: str, *, storage: bool) -> AddedVersion
 
 
 def add_import(source: PythonSource, name: str) -> str:
-    """Return the text of a package's module with an import of one more kind."""
+    """Return the text of an `__init__.py` with one more import of a kind."""
     places, line = _Places(source), texts.reexport(name)
     line_before, gap = _before_import(source.tree.body, name)
     edit = _inserted(f"{gap}{line}", places, line_before, source)
@@ -123,7 +124,7 @@ def add_import(source: PythonSource, name: str) -> str:
 
 
 def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
-    """Return the line after which an import goes, sorted by name, and a separator if needed."""
+    """Return the line after which to insert an import by name, and a separator if needed."""
     imports = [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
     for each in imports:
         if isinstance(each, ast.ImportFrom) and each.level == 1 and (each.module or "") > name:
@@ -135,7 +136,7 @@ def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
 
 
 def _inserted(block: str, places: _Places, line: int, source: PythonSource) -> _Edit:
-    """Return the edit that inserts lines after a line, with the line endings of the file."""
+    """Build the edit that inserts lines after a line, with the line endings of the file."""
     at = places.line(line + 1)
     if places.data[:at] and not places.data[:at].endswith((b"\n", b"\r")):
         block = f"\n{block}"
@@ -143,7 +144,7 @@ def _inserted(block: str, places: _Places, line: int, source: PythonSource) -> _
 
 
 def _stored(kind: FoundKind, known: Sequence[FoundVersion]) -> str:
-    """Return the storage version, as far as the source text states it."""
+    """Find the storage version in the source text; raise an error if the text does not state it."""
     if len(known) == 1 and _said(known[0], kind.source) is not False:
         return known[0].name
     found = [each.name for each in known if _said(each, kind.source)]
@@ -184,7 +185,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """Yield the edits that set the `storage` argument of a version, if it is not correct yet."""
+    """Yield the edits that set the `storage` argument of a version if it must change."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return
@@ -258,7 +259,7 @@ def _copy(
 
 
 def _renamed(cls: ast.ClassDef, name: str, places: _Places) -> Iterator[_Edit]:
-    """Yield the edits that rename a copied class, and drop the methods that convert to a hub."""
+    """Yield the edits that rename a copied class and remove its conversion methods."""
     start = places.span(cls)[0]
     at = places.data.index(cls.name.encode(), start + len("class"))
     yield _Edit(at, at + len(cls.name.encode()), name)
@@ -278,13 +279,13 @@ def _renamed(cls: ast.ClassDef, name: str, places: _Places) -> Iterator[_Edit]:
 
 
 def _lines(function: ast.FunctionDef, places: _Places) -> tuple[int, int]:
-    """Return the offsets of all lines of a function, with its decorators."""
+    """Return the offsets at which the lines of a function, with its decorators, begin and end."""
     first = min([function.lineno, *(mark.lineno for mark in function.decorator_list)])
     return places.line(first), places.line((function.end_lineno or first) + 1)
 
 
 def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
-    """Return the name and code of an edge between two versions; empty code if no edge is needed."""
+    """Build the name and code of an edge between two versions; code is empty if none is needed."""
     name = f"{kind.name}_{source}_to_{target}"
     while name in kind.source.names():
         name += "_"
@@ -295,7 +296,7 @@ def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
 
 
 def _end(kind: FoundKind, known: Sequence[FoundVersion]) -> int:
-    """Return the last line of the versions and edges, after which a new version goes."""
+    """Return the last line of the declared versions and edges, for the insertion below it."""
     between = [
         each for method in ("edge", "converts") for each in kind.source.decorated(kind.name, method)
     ]
@@ -309,7 +310,7 @@ def _end(kind: FoundKind, known: Sequence[FoundVersion]) -> int:
 
 
 def _check(kind: FoundKind, text: str, added: set[str], storage: Mapping[str, bool]) -> None:
-    """Raise an error unless the new text equals the old one, except for the planned additions."""
+    """Raise an error unless the new text equals the old text apart from the planned additions."""
     source = kind.source
     problem = NotEditable(f"{source.shown} cannot be edited safely", at=kind.place)
     try:

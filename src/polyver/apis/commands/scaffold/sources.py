@@ -1,6 +1,6 @@
 """Find kinds in Python source text by its syntax, without running it.
 
-This also works for code that does not run yet, and gives exact positions.
+So kinds are found also in code that does not run yet, and with their exact positions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FoundKind:
 
     @property
     def prefix(self) -> str:
-        """The prefix of names of polyver.apis in this module; empty if they are imported."""
+        """The prefix of names of polyver.apis in this module, such as `apis` in `apis.Kind`."""
         return ast.unparse(self.call.func).rpartition(".")[0]
 
     @property
@@ -81,7 +81,7 @@ class PythonSource:
                     yield FoundKind(self, name, kind, group, value)
 
     def versions(self, kind: str) -> list[FoundVersion]:
-        """Return the versions of a kind; each must be a class at the top level."""
+        """Return the versions of a kind; raise an error for a class not at the top level."""
         calls = [each for each in ast.walk(self.tree) if _is_call_of(each, kind, "version")]
         found = [
             FoundVersion(_version_name(call, self.shown), cls, call)
@@ -139,7 +139,7 @@ class PythonSource:
 
 
 def read_source(path: Path, shown: str) -> PythonSource:
-    """Read and parse a Python file; errors name the line."""
+    """Read and parse a Python file; the message of a syntax error names the line."""
     try:
         text = path.read_bytes().decode("utf-8")
         tree = ast.parse(text.removeprefix("\ufeff"))

@@ -1,4 +1,4 @@
-"""Templates for the files of a new project; afterwards the user owns and edits them."""
+"""Templates for the files of a new project, which the user owns and edits afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 88
 
 
 def call(start: str, arguments: Sequence[str]) -> str:
-    """Return a call in one line, or with a line for each argument.
+    """Format a call in one line if it fits, else with one line for each argument.
 
     >>> call("f", ["a", "b=1"])
     'f(a, b=1)'
@@ -34,7 +34,10 @@ def call(start: str, arguments: Sequence[str]) -> str:
 
 
 def kind_module(kind: str, name: str, cls: str, version: str, arguments: Sequence[str]) -> str:
-    """Return a module with a kind, its first version and its controller; `arguments` are Kind's."""
+    """Build a module with a kind, its first version and its controller.
+
+    `arguments` are passed to `Kind`.
+    """
     made = call(f"{name} = apis.Kind", [f'"{kind}"', *arguments])
     decorator = call(f"@{name}.version", [f'"{version}"', "storage=True"])
     return f'''"""{kind}: its versions, the conversions between them, and its controller."""
@@ -80,7 +83,7 @@ def reconcile(obj: {cls}) -> apis.Outcome:
 
 
 def edge(name: str, source: str, target: str, function: str, rules: str) -> str:
-    """Return an edge between two equal versions; `rules` is the type hint of its argument."""
+    """Build an edge between two equal versions; `rules` is the type hint of its argument."""
     hint, returned = (f": {rules}", " -> None") if rules else ("", "")
     return f'''@{name}.edge("{source}", "{target}")
 def {function}(rules{hint}){returned}:
@@ -92,7 +95,7 @@ def {function}(rules{hint}){returned}:
 
 
 def reexport(name: str) -> str:
-    """Return the line by which a package imports a kind."""
+    """Build the line by which an `__init__.py` imports a kind."""
     return f"{_imported(f'.{name}', f'{name} as {name}')}\n"
 
 
@@ -107,7 +110,7 @@ def package(name: str) -> str:
 
 
 def law_test(kind: str, name: str, module: str, example: str, *, has_spec: bool) -> str:
-    """Return tests of the round-trip property that hold for any number of versions."""
+    """Build tests of the round-trip property: converting an object there and back keeps it."""
     spec = '\n        "spec": {},' if has_spec else ""
     return f'''"""{kind}: properties that hold for all of its versions, present and future."""
 
@@ -166,7 +169,7 @@ def test_examples_survive_a_round_trip(example: Object, version: str) -> None:
 
 
 def table_test(kind: str, name: str, module: str, pair: tuple[str, str], *, has_spec: bool) -> str:
-    """Return a table test of the conversion between two versions, for the user to fill in."""
+    """Build a parametrised test of the conversion between two versions, which the user fills in."""
     source, target = pair
     fields = '{"spec": {}}' if has_spec else "{}"
     return f'''"""{kind}: conversion between {source} and {target}."""
@@ -234,6 +237,6 @@ mypy_path = "src"
 
 
 def tool_sections(kinds: str, *, path: str) -> str:
-    """Return the settings of polyver, and those of pytest if `path` is given."""
+    """Build the tables of pyproject.toml for polyver, and for pytest if `path` is given."""
     own = f'[tool.polyver]\nkinds = ["{kinds}"]\n'
     return f'[tool.pytest.ini_options]\npythonpath = ["{path}"]\n\n{own}' if path else own
