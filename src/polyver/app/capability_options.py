@@ -41,10 +41,8 @@ class _ChosenCapabilities:
             if (now := current_name(name)) != name:
                 warn(f"--capabilities: {name} is deprecated; the capability is now {now}")
         settings = {
-            each.name: self._options_of(each).settings(
-                enabled=each.name in chosen, show_traceback=show_traceback
-            )
-            for each in CAPABILITIES
+            each.name: options.settings(enabled=each.name in chosen, show_traceback=show_traceback)
+            for each, options in self._options
         }
         return Choices(chosen, settings)
 
@@ -62,15 +60,16 @@ class _ChosenCapabilities:
         if chosen != {BASE}:
             ordered = [each.name for each in CAPABILITIES if each.name in chosen]
             yield from ("--capabilities", ",".join(ordered))
-        for each in CAPABILITIES:
-            yield from self._options_of(each).arguments()
+        for _, options in self._options:
+            yield from options.arguments()
 
-    def _options_of(self, capability: Capability) -> OptionsOfCapability:
-        found: OptionsOfCapability = getattr(self, f"of_{capability.name}")
-        return found
+    @property
+    def _options(self) -> list[tuple[Capability, OptionsOfCapability]]:
+        """The capabilities that have options, with these options."""
+        return [(each, getattr(self, f"of_{each.name}")) for each in CAPABILITIES if each.options]
 
     def _chosen(self) -> frozenset[str]:
-        given = [(each, text) for each in CAPABILITIES if (text := self._options_of(each).given)]
+        given = [(each, text) for each, options in self._options if (text := options.given)]
         if self.capabilities is None:
             chosen = frozenset({BASE, *(each.name for each, _ in given if each.enabled_by_options)})
         else:
@@ -106,7 +105,11 @@ else:
     CapabilityOptions = Parameter(name="*")(
         make_dataclass(
             "CapabilityOptions",
-            [(f"of_{each.name}", each.options, each.options()) for each in CAPABILITIES],
+            [
+                (f"of_{each.name}", each.options, each.options())
+                for each in CAPABILITIES
+                if each.options is not None
+            ],
             bases=(_ChosenCapabilities,),
             frozen=True,
             kw_only=True,

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cyclopts import Parameter
-
 if TYPE_CHECKING:
     from polyver.capability.contributions import Contribution
     from polyver.capability.lineages import LineageReader
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Capability",
-    "NoOptions",
     "OptionsOfCapability",
     "Surroundings",
     "WorkerAccess",
@@ -63,21 +60,6 @@ class OptionsOfCapability(Protocol):
         """Yield the options as arguments for another command."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class NoOptions:
-    """The options of a capability that has none."""
-
-    given = ""
-
-    def settings(self, *, enabled: bool, show_traceback: bool) -> None:
-        """Return nothing: there are no settings."""
-
-    def arguments(self) -> Iterator[str]:
-        """Yield nothing."""
-        yield from ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     """Everything that one capability adds to polyver."""
@@ -89,8 +71,8 @@ class Capability:
     """A name that is still accepted, with a warning."""
     requires: tuple[str, ...] = ()
     """The names of other capabilities that it needs."""
-    options: Callable[[], OptionsOfCapability] = NoOptions
-    """The class of its command-line options."""
+    options: Callable[[], OptionsOfCapability] | None = None
+    """The class of its command-line options; None if it has none."""
     enabled_by_options: bool = False
     """True if its options enable it where --capabilities is not given."""
     commands: Mapping[str, str] = field(default_factory=dict)

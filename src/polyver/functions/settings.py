@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from polyver.languages.values.durations import nanoseconds
+
 if TYPE_CHECKING:
     from polyver.functions.registering import Functions
 
@@ -12,7 +14,7 @@ __all__ = ["DEFAULT_SECONDS", "DEFAULT_TIMEOUT", "CallSettings", "FunctionSettin
 
 DEFAULT_TIMEOUT = "1h"
 """Default of `--function-timeout`: the maximum duration of one call."""
-DEFAULT_SECONDS = 3600.0
+DEFAULT_SECONDS = (nanoseconds(DEFAULT_TIMEOUT) or 0) / 1e9
 """`DEFAULT_TIMEOUT` in seconds."""
 
 

@@ -46,6 +46,7 @@ from polyver.controllers.owned_objects.inventory import (
     unwanted,
 )
 from polyver.controllers.owned_objects.ownership import AlreadyOwned, apply_owned
+from polyver.controllers.statuses import write_status
 from polyver.controllers.tracebacks import place_of
 from polyver.controllers.user_code import UserCode
 from polyver.core import PolyverError
@@ -304,11 +305,7 @@ class DeclaredStatusWriter:
             self._log.info("the condition cannot be written", error=str(error))
 
     async def _write(self, obj: Object, status: Object) -> None:
-        if (obj.get("status") or {}) == status:
-            return
-        # The request contains the resourceVersion, so the server refuses the write if the object
-        # has changed since it was read. The controller then tries again.
-        await self._client.update(self._resource, {**obj, "status": status}, subresource="status")
+        await write_status(self._client, self._resource, obj, status)
 
 
 def _recovered(obj: Object, wanted: Object, known: Object, now: str) -> Object:

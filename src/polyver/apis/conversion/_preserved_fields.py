@@ -19,6 +19,7 @@ from polyver.apis.conversion._runtime import Unusual
 from polyver.apis.conversion.paths import PATTERN, Path, fits_metadata, parse_path
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
+from polyver.kube.objects.codec import encode_sorted
 
 __all__ = [
     "ANNOTATION",
@@ -40,7 +41,7 @@ class CarryTooLarge(PolyverError):
 
     def __init__(self, carry: PreservedFields, size: int, room: int) -> None:
         sizes = {
-            f"{path} of {version} ({len(_encode(entry))} bytes)": len(_encode(entry))
+            f"{path} of {version} ({len(encode_sorted(entry))} bytes)": len(encode_sorted(entry))
             for version, lost in carry.lost.items()
             for path, entry in lost.items()
         }
@@ -65,9 +66,6 @@ class PreservedFields:
     """Preserved fields in a format that this product release does not know, as a string that is
     written back unchanged.
     """
-
-
-_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 _Lost = dict[Annotated[str, msgspec.Meta(pattern=PATTERN)], "_Entry"]
@@ -160,7 +158,7 @@ def _write(carry: PreservedFields, *, room: int) -> str:
     """Format preserved fields as a string; raise CarryTooLarge if it exceeds `room` bytes."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     flags = {"empty": carry.was_empty, "bare": carry.was_bare}
-    text = _encode(said | {name: True for name, is_so in flags.items() if is_so})
+    text = encode_sorted(said | {name: True for name, is_so in flags.items() if is_so})
     if len(text) > room:
         raise CarryTooLarge(carry, len(text), room)
     return text.decode()

@@ -16,6 +16,7 @@ from polyver.apis.conversion.schemas import pruner
 from polyver.apis.conversion.values import fingerprint
 from polyver.core import Hop
 from polyver.core.plain import Object
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import StructuralSchema
 
@@ -94,7 +95,7 @@ class ByFunctions:
     def lost(self, obj: Object, made: Object) -> Lost:
         again = _called(self.back, made, self.source)
         try:
-            if _sorted(_without_fixed(again)) == _sorted(_without_fixed(obj)):
+            if encode_sorted(_without_fixed(again)) == encode_sorted(_without_fixed(obj)):
                 return {}
         except (TypeError, ValueError, RecursionError):
             pass  # the result cannot be encoded, as a function may return any value
@@ -220,9 +221,6 @@ def _without_fixed(obj: Object) -> Object:
     if type(metadata) is not dict:
         return obj
     return {**obj, "metadata": {name: metadata[name] for name in _FREE if name in metadata}}
-
-
-_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def _copied(value: Any) -> Any:

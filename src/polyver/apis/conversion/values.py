@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from polyver.kube.objects.codec import encode_sorted
+
 __all__ = ["MISSING", "TYPES", "Missing", "Type", "cast", "fingerprint", "scaled"]
 
 Type = Literal["string", "integer", "number", "boolean"]
@@ -25,7 +27,6 @@ _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _NUMBER: Final = re.compile(
     r"\s*[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?\s*", re.ASCII
 )
-_sorted = msgspec.json.Encoder(order="sorted")
 
 
 class Missing(Enum):
@@ -44,7 +45,7 @@ def fingerprint(values: Sequence[Any]) -> str:
     True
     """
     plain = [[] if value is MISSING else [_settled(value)] for value in values]
-    return hashlib.blake2b(_sorted.encode(plain), digest_size=9).hexdigest()
+    return hashlib.blake2b(encode_sorted(plain), digest_size=9).hexdigest()
 
 
 def _settled(value: Any) -> Any:

@@ -8,9 +8,18 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType, field
 
-__all__ = ["Opened", "digest", "encode_json", "is_larger", "open_object", "prepare"]
+__all__ = [
+    "Opened",
+    "digest",
+    "encode_json",
+    "encode_sorted",
+    "is_larger",
+    "open_object",
+    "prepare",
+]
 
-_canonical = msgspec.json.Encoder(order="sorted")
+encode_sorted = msgspec.json.Encoder(order="sorted").encode
+"""Encode plain data as JSON with sorted keys: equal data gives equal bytes."""
 
 
 def encode_json(value: object, *, indent: int = 0) -> bytes:
@@ -38,7 +47,7 @@ def digest(content: object) -> str:
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
     """
-    return f"sha256:{hashlib.sha256(_canonical.encode(content)).hexdigest()}"
+    return f"sha256:{hashlib.sha256(encode_sorted(content)).hexdigest()}"
 
 
 _NONE = Raw()

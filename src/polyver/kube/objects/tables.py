@@ -7,8 +7,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-import msgspec
-
 from polyver.core.plain import Object
 from polyver.kube.objects._printing.cells import (
     Cell,
@@ -20,6 +18,7 @@ from polyver.kube.objects._printing.cells import (
     printer,
 )
 from polyver.kube.objects._printing.kinds import NAME, builtin_printer
+from polyver.kube.objects.codec import encode_sorted
 from polyver.languages.jsonpath import InvalidJsonPath, JsonPath, parse_path
 
 __all__ = [
@@ -196,7 +195,6 @@ def _boolean(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-_sorted = msgspec.json.Encoder(order="sorted")
 _UNSAFE = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
@@ -213,7 +211,7 @@ def _text(value: Any) -> str:
         case int():
             return str(value)
         case _:
-            return _sorted.encode(value).decode().translate(_UNSAFE)
+            return encode_sorted(value).decode().translate(_UNSAFE)
 
 
 def _shortest(value: float) -> str:

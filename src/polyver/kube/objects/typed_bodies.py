@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from polyver.kube.objects._structs import DecodingStopped, Walk, what_is
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, bad_request
 from polyver.kube.objects.type_shapes import Shape
@@ -89,7 +90,7 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
         value, _ = next(documents, (None, None))
     except (InvalidManifest, UnicodeDecodeError) as error:
         raise Undecodable(_yaml_problem(error), unrecognized=True) from None
-    text = msgspec.json.encode(value, order="sorted")
+    text = encode_sorted(value)
     data = msgspec.json.decode(text)
     data = _numbers_held(data) if _LONG.search(text) else data
     lines = [f'  line {line}: key "{key}" already set in map' for key, line in doubled]

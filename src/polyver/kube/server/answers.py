@@ -14,6 +14,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.objects import dump_yaml, encode_json
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.status import ApiError, bad_request
 from polyver.kube.objects.tables import (
     CUSTOM_SCALE,
@@ -29,7 +30,6 @@ from polyver.kube.server.http import JSON, YAML, HttpResponse, ResponseFormat
 from polyver.kube.server.resource import (
     EntryNotConverted,
     ServedResource,
-    encode_sorted,
     metadata_alone,
 )
 from polyver.kube.store import StoreEntry

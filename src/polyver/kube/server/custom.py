@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from polyver.core import KubeVersion
 from polyver.core.plain import Object
 from polyver.kube.objects.builtin import metadata_shape
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.merge_order import go_text, go_type
 from polyver.kube.objects.schema import Schema, compile_schema
@@ -20,7 +21,7 @@ from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion_of, in_turn
 from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.discovery import storage_version_hash
-from polyver.kube.server.resource import ServedResource, encode_sorted
+from polyver.kube.server.resource import ServedResource
 from polyver.kube.server.rules import KindRules, Names, ObjectView, ScaleView, dotted
 from polyver.kube.store import StoreEntry
 from polyver.languages.jsonpath import InvalidJsonPath, parse_path

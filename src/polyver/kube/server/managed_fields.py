@@ -15,8 +15,8 @@ from polyver.kube.objects.apply import (
     track_scale,
     track_update,
 )
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.server.call import Call
-from polyver.kube.server.resource import encode_sorted
 from polyver.kube.server.rules import ObjectView, ScaleView, dig
 
 __all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]

@@ -9,6 +9,7 @@ from typing import Any
 from polyver.core.plain import Object
 from polyver.kube.objects import InvalidPatch, PatchFailed, apply_json_patch, apply_merge_patch
 from polyver.kube.objects.apply import Entry, apply
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.status import ApiError, Cause, bad_request
 from polyver.kube.objects.strategic import apply_strategic_merge
 from polyver.kube.objects.typed_bodies import read_yaml, what_is
@@ -16,7 +17,6 @@ from polyver.kube.server.bodies import conform, judge
 from polyver.kube.server.call import Call
 from polyver.kube.server.managed_fields import decided
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.resource import encode_sorted
 from polyver.kube.server.rules import ObjectView
 from polyver.languages.values.json_values import Undecodable, plain, read
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from polyver.core.plain import Object
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.tables import Printer
@@ -16,9 +17,8 @@ from polyver.kube.objects.type_shapes import ANYTHING, Shape
 from polyver.kube.server.rules import KindRules, ObjectView, StatusView, WholeObjectView
 from polyver.kube.store import StoreEntry, StoreWatch
 
-__all__ = ["ResourceCatalogue", "ServedResource", "encode_sorted", "metadata_alone", "rewritten"]
+__all__ = ["ResourceCatalogue", "ServedResource", "metadata_alone", "rewritten"]
 
-_sorted = msgspec.json.Encoder(order="sorted")
 _decode = msgspec.json.Decoder()
 
 
@@ -143,17 +143,17 @@ class ServedResource:
 
 def _head(kind: ResourceKind) -> bytes:
     """Return the JSON with which every stored object of a kind begins: the apiVersion and kind."""
-    named = _sorted.encode({"apiVersion": kind.api_version, "kind": kind.kind})
+    named = encode_sorted({"apiVersion": kind.api_version, "kind": kind.kind})
     return named[:-1] + b","
 
 
 def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
     metadata = {key: value for key, value in obj["metadata"].items() if key != _REVISION}
     rest = {key: value for key, value in obj.items() if key not in _NAMED}
-    written = _sorted.encode(metadata)
+    written = encode_sorted(metadata)
     before = b"," if metadata else b""
     start = b'%b"metadata":%b%b"resourceVersion":"' % (head, written[:-1], before)
-    return start, b'"},%b' % _sorted.encode(rest)[1:] if rest else b'"}}'
+    return start, b'"},%b' % encode_sorted(rest)[1:] if rest else b'"}}'
 
 
 class _About(msgspec.Struct):
@@ -176,13 +176,8 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
     """Split a stored object into the bytes before and after its revision, for a new revision."""
     obj: Object = _decode.decode(value)
-    named = _sorted.encode({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
+    named = encode_sorted({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)
-
-
-def encode_sorted(value: object) -> bytes:
-    """Encode plain data as JSON with sorted keys, so that equal data gives equal bytes."""
-    return _sorted.encode(value)
 
 
 _REVISION = "resourceVersion"

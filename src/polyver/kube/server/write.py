@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from polyver.core.plain import Object
 from polyver.kube.objects.apply import Entry as Managed
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.rules import check_metadata, check_metadata_update
 from polyver.kube.objects.status import (
     MODIFIED,
@@ -27,7 +28,7 @@ from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.managed_fields import own, set_entries, times_kept
 from polyver.kube.server.options import WriteOptions, parse_revision
 from polyver.kube.server.patch import APPLY, applied_to, patch_type, patched, read_config
-from polyver.kube.server.resource import encode_sorted, rewritten
+from polyver.kube.server.resource import rewritten
 from polyver.kube.server.rules import ObjectView, ScaleView, WholeObjectView
 from polyver.kube.server.webhook_admission import (
     PendingUpdate,

@@ -31,6 +31,7 @@ from polyver.compositions.pipeline import (
 )
 from polyver.controllers.controller import Requeue
 from polyver.controllers.events import Events
+from polyver.controllers.statuses import write_status
 from polyver.core.adoption import Adoption
 from polyver.core.plain import Object
 from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
@@ -295,10 +296,7 @@ class AdoptionReport:
             return
         conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
         status = {**(obj.get("status") or {}), "conditions": conditions}
-        # The object includes its resourceVersion: other controllers write these conditions as well.
-        await self._client.update(
-            resource, {**obj, "status": status}, subresource="status", manager=MANAGER
-        )
+        await write_status(self._client, resource, obj, status, manager=MANAGER)
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
         """Emit one event for each revision, after all resources that follow it have tried it."""

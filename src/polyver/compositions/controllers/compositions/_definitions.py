@@ -49,6 +49,7 @@ from polyver.compositions.names import DEFINED
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from polyver.controllers.statuses import write_status
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
@@ -212,11 +213,8 @@ class CompositeDefinitionController(Controller[str]):
     ) -> None:
         now = timestamp(self._clock)
         status = definition_status(obj, crd, refusals, waits_for=waits_for, now=now)
-        if status == obj.get("status"):
+        if await write_status(self._client, DEFINITIONS, obj, status, manager=APPLIER) is obj:
             return
-        await self._client.update(
-            DEFINITIONS, {**obj, "status": status}, subresource="status", manager=APPLIER
-        )
         for each in refusals:
             await self._events.tell(obj, each.reason, str(each), type="Warning")
 

@@ -46,6 +46,7 @@ from polyver.compositions.runtimes import Runtime
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import add_finalizer, remove_finalizer
+from polyver.controllers.statuses import write_status
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.conditions import find_condition
@@ -238,11 +239,8 @@ class FunctionController(Controller[str]):
         seen: FunctionPackageState,
     ) -> None:
         status = function_status(obj, plan, refusals, seen, now=timestamp(self._clock))
-        if status == obj.get("status"):
+        if await write_status(self._client, FUNCTIONS, obj, status, manager=POLYVER) is obj:
             return
-        await self._client.update(
-            FUNCTIONS, {**obj, "status": status}, subresource="status", manager=POLYVER
-        )
         for reason, message in _troubles(plan, refusals, seen):
             await self._events.tell(obj, reason, message, type="Warning")
 

@@ -15,10 +15,10 @@ from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatu
 from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from polyver.controllers.statuses import write_status
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
-from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -91,19 +91,7 @@ class FunctionRevisionController(Controller[str]):
             message=served.message,
             now=timestamp(self._clock),
         )
-        if status == obj.get("status"):
-            return obj
-        try:
-            return await self._client.update(
-                FUNCTION_REVISIONS,
-                {**obj, "status": status},
-                subresource="status",
-                manager=POLYVER,
-            )
-        except ApiError as error:
-            if error.code != 404:  # the object may just have been deleted
-                raise
-            return obj
+        return await write_status(self._client, FUNCTION_REVISIONS, obj, status, manager=POLYVER)
 
 
 def _is_wanted(obj: Object) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.kube.objects.codec import encode_sorted
 from polyver.languages.values.strings import float_text
 
 __all__ = [
@@ -220,7 +221,7 @@ def json_text(value: object) -> str:
 
 
 def _escaped(value: object) -> str:
-    return msgspec.json.encode(value, order="sorted").decode().translate(_ESCAPES)
+    return encode_sorted(value).decode().translate(_ESCAPES)
 
 
 @lru_cache(maxsize=4096)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.core.plain import Object
+from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
 from polyver.kube.objects.schema.printed_schema import declared
 from polyver.kube.objects.status import Cause, invalid_field, required
-from polyver.kube.server.resource import encode_sorted
 from polyver.languages.values.formats import text_format
 from polyver.languages.values.names import dns_1035_label_problems
 from polyver.languages.values.strings import json_text, quoted

@@ -1,0 +1,36 @@
+"""Writes of the status of an object: only if it differs, and on the state that was read."""
+
+from __future__ import annotations
+
+from polyver.client import Client, GroupVersionResource
+from polyver.core.plain import Object
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["write_status"]
+
+
+async def write_status(
+    client: Client,
+    resource: GroupVersionResource,
+    obj: Object,
+    status: Object,
+    *,
+    manager: str = "",
+) -> Object:
+    """Write a status if it differs from that of the object.
+
+    Return the object as written, or the given object if nothing was written.
+
+    The write contains the resourceVersion of the object: if the object has changed since it was
+    read, the write fails with a conflict, and the controller decides again. An object that has been
+    deleted since then, for example with its last finalizer, needs no status.
+    """
+    if status == (obj.get("status") or {}):
+        return obj
+    wanted = {**obj, "status": status}
+    try:
+        return await client.update(resource, wanted, subresource="status", manager=manager)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return obj
