@@ -67,9 +67,8 @@ def install(
         An existing ClusterRole with access rights that your controllers need; repeatable. The
         command binds it to the service account of polyver.
     tls_secret
-        A Secret with `tls.crt` and `tls.key`, in the namespace of --namespace, that cert-manager
-        creates and renews. Requires --inject-ca-from. Default: polyver creates its certificates
-        itself.
+        A Secret in the namespace of --namespace. cert-manager must create and renew its `tls.crt`
+        and `tls.key`. Requires --inject-ca-from. Default: polyver creates its certificates itself.
     inject_ca_from
         The Certificate object of cert-manager that writes the Secret of --tls-secret, as
         NAMESPACE/NAME. cert-manager injects the CA of this Certificate into

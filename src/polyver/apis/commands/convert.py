@@ -37,8 +37,8 @@ def convert(
 ) -> None:
     """Convert objects to another version of their kind, and print the converted objects.
 
-    If the version of --to does not have a field of an object, an annotation of the printed object
-    preserves the field. When the object is converted back, the field is restored.
+    If the version of --to does not have a field of an object, the printed object preserves the
+    field, by default in an annotation. When the object is converted back, the field is restored.
 
     Example: polyver convert -f crontab.yaml --conversions conversions/ --to stable.example.com/v2
 

@@ -66,8 +66,8 @@ def crds(
     webhook_url
         The URL of the conversion webhook, if the webhook server is outside the cluster.
     webhook_ca
-        A PEM file with CA certificates. API servers verify the certificate of the webhook server
-        with them.
+        A PEM file with the CA certificates with which API servers verify the webhook server of
+        --webhook-service or --webhook-url.
     inject_ca_from
         The Certificate object from which cert-manager injects the CA bundle into the
         CustomResourceDefinitions, as NAMESPACE/NAME.

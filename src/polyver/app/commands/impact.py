@@ -42,7 +42,8 @@ def impact(
     Parameters
     ----------
     name
-        A function (NAME), one version of it (NAME@VERSION), or a package or a composition as above.
+        A function (NAME), one version of it (NAME@VERSION), a package (package/NAME or
+        package/NAME@REVISION), or a composition (composition/NAME or composition/NAME@REVISION).
         For one version of a function, the list contains each phase that resolves to this version,
         and each phase that requests this version but cannot be resolved.
     file

@@ -80,7 +80,7 @@ def _condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 @app.command
 def show(name: str, /, *, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """Show the revisions of a function, their endpoints, and the steps that select them.
+    """Show a function's revisions, their endpoints, and the composition steps that select them.
 
     Example: polyver packages show function-patch-and-transform
 

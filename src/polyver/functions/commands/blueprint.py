@@ -57,7 +57,8 @@ def validate(
     Parameters
     ----------
     file
-        A file, a folder, or '-' (standard input); repeatable. Objects of other kinds are ignored.
+        A file or folder with blueprints, or '-' (standard input); repeatable. Objects that are not
+        blueprints are ignored.
     release
         A future catalogue release. Also report the phases that will stop working in this release,
         because it removes function versions.

@@ -30,9 +30,9 @@ def release(
 ) -> None:
     """Add a catalogue release, and remove the function versions whose removal is due.
 
-    A catalogue release is one release of the product that ships the functions. The catalogue
-    announces the catalogue release in which it removes a deprecated function version. The earliest
-    possible one is the second minor or major release after the deprecation. The command refuses a
+    A catalogue release is one release of the product that ships the functions. For each deprecated
+    function version, the catalogue names the catalogue release that removes it. This must be the
+    second minor or major release after the deprecation, or a later one. The command refuses a
     catalogue release that would remove a function version earlier.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
