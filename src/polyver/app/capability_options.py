@@ -27,9 +27,9 @@ class _ChosenCapabilities:
     Attributes
     ----------
     capabilities
-        The capabilities to enable, separated by commas: apis, functions, definitions,
-        compositions; empty for none. Default: apis, and functions if --functions or --catalogue is
-        given.
+        The capabilities to enable, separated by commas. The capabilities are apis, functions,
+        definitions and compositions. The empty string enables no capability; only `polyver up`
+        accepts it. Default: apis; with --functions or --catalogue, also functions.
     """
 
     capabilities: str | None = None

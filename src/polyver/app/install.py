@@ -43,48 +43,51 @@ def install(
     wait: Annotated[float, Parameter(validator=Number(gte=0, lte=3600))] = 300.0,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Install polyver on a cluster, or change its installation.
+    """Install polyver on a cluster, or change an existing installation.
 
-    Running the command again with the same options changes nothing.
+    If the command runs again with the same options, it changes nothing.
 
     Example: polyver install --dry-run --image example.com/shop/polyver:1 | kubectl apply -f -
 
     Parameters
     ----------
     image
-        The image to run: one with `polyver` on its PATH, and with the modules of --kinds and
-        --functions.
+        The container image to run. It must contain `polyver` on its PATH, and the modules of
+        --kinds and --functions.
     namespace
         The namespace to install into; it is created if needed.
     replicas
         The number of replicas.
     kinds
-        A module, file or folder with kinds declared in Python, written as the argument KINDS of
-        `polyver crds`; repeatable. It must have this name on this machine and in the image. polyver
-        installs the CustomResourceDefinitions of the kinds, and gives their controllers access
-        rights.
+        A module, file or folder with kinds declared in Python, as for the argument KINDS of
+        `polyver crds`; repeatable. The module, file or folder must have the same name on this
+        machine and in the image. polyver installs the CustomResourceDefinitions of the kinds, and
+        gives their controllers access rights.
     role
-        An existing ClusterRole with the rights that your controllers need; repeatable.
+        An existing ClusterRole with access rights that your controllers need; repeatable. The
+        command binds it to the service account of polyver.
     tls_secret
-        A Secret in the namespace of --namespace with `tls.crt` and `tls.key`, which cert-manager
-        manages. Default: polyver creates its certificates itself.
+        A Secret in the namespace of --namespace. cert-manager must create and renew its `tls.crt`
+        and `tls.key`. Requires --inject-ca-from. Default: polyver creates its certificates itself.
     inject_ca_from
-        The Certificate of cert-manager for the Secret of --tls-secret, as NAMESPACE/NAME.
-        cert-manager injects the CA of this Certificate into CustomResourceDefinitions and webhook
-        configurations.
+        The Certificate object of cert-manager that writes the Secret of --tls-secret, as
+        NAMESPACE/NAME. cert-manager injects the CA of this Certificate into
+        CustomResourceDefinitions and webhook configurations.
     context
         The context of the kubeconfig. Default: the current context.
     dry_run
         Print the manifests instead of applying them; no cluster is needed.
     form
-        The output format.
+        The output format of --dry-run.
     adopt
-        Take over objects and fields that other field managers own.
+        Change existing objects that `polyver install` did not create, and fields that other field
+        managers own. Without this option, the command refuses to change them.
     wait
-        The number of seconds to wait for new replicas. Only then do CustomResourceDefinitions get
-        versions that the old replicas do not support.
+        The maximum number of seconds to wait until new replicas have replaced the old ones. The
+        command waits only if existing CustomResourceDefinitions get new versions. It adds these
+        versions after the wait, because the old replicas cannot convert them.
     traceback
-        Also print the traceback if your code fails.
+        Also print the Python traceback if your code raises an exception while polyver imports it.
     """
     from polyver.apis.commands.kinds import load_kinds
     from polyver.app.installing import Installation, manifests

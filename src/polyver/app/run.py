@@ -54,48 +54,50 @@ def run(
 ) -> None:
     """Run the controllers and webhooks on a cluster, until interrupted.
 
-    Several replicas may run: all of them answer reviews, and the leader runs the controllers.
-    `polyver install` installs everything that this command needs on the cluster.
+    Several replicas may run. Every replica answers conversion and admission reviews; only the
+    leader runs the controllers. `polyver install` installs everything that this command needs on
+    the cluster.
 
     Example: polyver run --context production --kinds myproject.kinds
 
     Parameters
     ----------
     kinds
-        A module, file or folder with kinds declared in Python, written as the argument KINDS of
-        `polyver crds`; repeatable. polyver converts their objects, calls their hooks and runs their
-        controllers.
+        A module, file or folder with kinds declared in Python, as for the argument KINDS of
+        `polyver crds`; repeatable. polyver converts the objects of these kinds, calls the kinds'
+        hooks (functions that default or validate objects), and runs their controllers.
     kubeconfig
         The kubeconfig file. Default: the file that kubectl uses, or the service account of the pod.
     context
         The context of the kubeconfig. Default: the current context.
     namespace
-        The namespace of the lease and of the Secret with the certificates. Default: the namespace
-        of the context or of the pod.
+        The namespace of two objects that polyver creates: the Lease for leader election, and the
+        Secret with the certificates. Default: the namespace of the context or of the pod.
     service
-        The Service through which API servers reach all replicas.
+        The Service, in the namespace of --namespace, through which API servers reach all replicas.
     webhook_url
-        The URL at which API servers reach this process without a Service: https://HOST:PORT.
+        The URL at which API servers reach this process, instead of the Service: https://HOST:PORT.
     host
         The address to listen on.
     port
         The port to listen on; 0 chooses a free port.
     tls_cert
-        A file with a certificate that another program renews, such as cert-manager. polyver reloads
-        the file when it changes. Default: the replicas create and renew a certificate that all of
-        them use.
+        A PEM file with a server certificate that another program, such as cert-manager, creates and
+        renews. polyver reloads the file when it changes. Requires --tls-key. Default: the replicas
+        create and renew one certificate that they share.
     tls_key
-        The key file of that certificate.
+        A PEM file with the private key for the certificate of --tls-cert.
     inject_ca_from
-        The Certificate of cert-manager for --tls-cert, as NAMESPACE/NAME. cert-manager injects the
-        CA of this Certificate into CustomResourceDefinitions and webhook configurations.
+        The Certificate object of cert-manager that issues the certificate of --tls-cert, as
+        NAMESPACE/NAME. cert-manager injects the CA of this Certificate into
+        CustomResourceDefinitions and webhook configurations.
     linger
-        Shutdown grace period: the number of seconds for which reviews are still accepted after
-        SIGTERM, while this replica reports that it is not ready.
+        The shutdown delay in seconds. After SIGTERM, this replica reports for this time that it is
+        not ready, but still answers reviews, so that API servers can stop calling it.
     verbose
-        Log every review.
+        Log every conversion review and every admission review.
     traceback
-        Also print the traceback if your code fails.
+        Also print the Python traceback if your code raises an exception while polyver imports it.
     """
     import uvloop
 

@@ -58,40 +58,42 @@ def serve(
     Parameters
     ----------
     conversions
-        A file or folder with Conversions; repeatable. polyver reloads them when the files change,
-        and on SIGHUP. If the new files cannot be read, the Conversions loaded before stay in use.
+        A file or folder with Conversions; repeatable. polyver reloads the Conversions when these
+        files change, and on SIGHUP. If it cannot read the new files, it continues to use the
+        Conversions that it loaded before.
     kinds
-        A module, file or folder with kinds declared in Python, written as the argument KINDS of
-        `polyver crds`; repeatable. polyver converts their objects, and serves their hooks as
-        admission webhooks.
+        A module, file or folder with kinds declared in Python, as for the argument KINDS of
+        `polyver crds`; repeatable. polyver converts the objects of these kinds. It serves the
+        kinds' hooks (functions that default or validate objects) as admission webhooks.
     host
         The address to listen on.
     port
         The port to listen on; 0 chooses a free port.
     tls_cert
         A PEM file with the server certificate and its intermediate certificates. polyver reloads
-        the file when it changes.
+        the file when it changes. Requires --tls-key.
     tls_key
-        A PEM file with the key of that certificate.
+        A PEM file with the private key for the certificate of --tls-cert.
     certificates
-        The folder in which polyver creates and renews its own certificate and certificate authority
-        (CA) if --tls-cert and --tls-key are not given. Default: `polyver/webhook` in the user's
-        data folder. API servers must trust the file `ca.crt` in this folder.
+        The folder in which polyver creates and renews a server certificate and its own certificate
+        authority (CA). polyver uses this folder only without --tls-cert. API servers must trust the
+        file `ca.crt` in this folder. Default: `polyver/webhook` in the user's data folder.
     hostname
-        A host name by which API servers call this webhook, such as `NAME.NAMESPACE.svc`;
-        repeatable.
+        A host name by which API servers call this webhook server, such as `NAME.NAMESPACE.svc`;
+        repeatable. polyver creates its certificate for these names.
     largest
-        The size of the largest review that is accepted, in MiB. If --memory is too small for such
-        a review, the limit is lower.
+        The maximum size of a review that the webhook server accepts, in MiB. If --memory is too
+        small for a review of this size, the maximum is lower.
     memory
-        The memory limit of the process, in MiB. Default: the limit of its control group, or a
-        quarter of the memory of the machine. Reviews wait for free memory. A review that waits too
-        long is answered with the HTTP status 429.
+        The memory that the process may use, in MiB. Default: the memory limit of its control group
+        (container), or a quarter of the memory of the machine if there is no limit. Each review
+        waits until enough memory is free. If it waits too long, the webhook server answers it with
+        the HTTP status 429.
     linger
-        Shutdown grace period: the number of seconds for which reviews are still accepted after
-        SIGTERM, while this webhook reports that it is not ready.
+        The shutdown delay in seconds. After SIGTERM, the webhook server reports for this time that
+        it is not ready, but still answers reviews, so that API servers can stop calling it.
     verbose
-        Log every review.
+        Log every conversion review and every admission review.
     """
     from polyver.app._webhook import WebhookSettings
 

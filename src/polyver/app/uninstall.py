@@ -34,17 +34,18 @@ def uninstall(
     namespace
         The namespace of the installation.
     with_objects
-        Also delete the installed CustomResourceDefinitions, and with them all objects of their
-        kinds, including Conversions. Without --yes, only print how many objects would be deleted.
+        Also delete the CustomResourceDefinitions that `polyver install` has installed. This deletes
+        all objects of their kinds, including Conversions. Without --yes, the command only prints
+        how many objects it would delete.
     yes
-        Confirm --with-objects.
+        Confirm the deletion of the objects by --with-objects.
     force
         Remove polyver even if API servers need it to convert objects. Afterwards, clients can read
-        these objects only in the version in which they are stored.
+        each of these objects only in the version in which it is stored.
     context
         The context of the kubeconfig. Default: the current context.
     dry_run
-        Print what would be removed.
+        Print the names of the objects that the command would remove, and remove nothing.
     """
     if yes and not with_objects:
         raise Misused("--yes needs --with-objects", hint="omit it, or pass both")

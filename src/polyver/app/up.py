@@ -70,32 +70,34 @@ def up(
     port
         The port to listen on; 0 chooses a free port.
     kubeconfig
-        The kubeconfig file to write. Default: `kubeconfig` in the data folder. Other entries of an
-        existing file are kept.
+        The kubeconfig file to write. If the file exists, its other entries are kept. Default:
+        `kubeconfig` in the data folder.
     load
         A file or folder with manifests to apply after the start, or "-" for standard input;
-        repeatable. polyver applies CustomResourceDefinitions first. It does not overwrite fields
-        that other clients have changed since the last load.
+        repeatable. polyver applies CustomResourceDefinitions first. If another client has changed a
+        field of an object, the field keeps the value of that client.
     kinds
-        A module, file or folder with kinds declared in Python, written as the argument KINDS of
-        `polyver crds`; repeatable. polyver serves their CustomResourceDefinitions, converts their
-        objects, calls their hooks and runs their controllers.
+        A module, file or folder with kinds declared in Python, as for the argument KINDS of
+        `polyver crds`; repeatable. polyver serves the CustomResourceDefinitions of these kinds,
+        converts their objects, calls their hooks (functions that default or validate objects), and
+        runs their controllers.
     page_port
-        The port of the web page, always on 127.0.0.1. Default: the port after --port; 0 chooses a
-        free port.
+        The port of the web page, which polyver serves only on 127.0.0.1; 0 chooses a free port.
+        Default: the port number after --port.
     page
-        Serve the web page.
+        Serve the web page of the control plane. With --no-page, polyver does not serve it.
     new_store
-        Start with an empty store even if the data folder contains credentials of an earlier start.
-        Without this option, polyver refuses to start if such a folder has no store, or an empty
-        one.
+        Create a new store if the store in the data folder is missing or empty, although the folder
+        contains credentials of an earlier start. Without this option, polyver refuses to start in
+        this case. An existing store is never deleted.
     verify
-        Check the whole store before the start: its indexes, and whether every object can be read.
-        Without this option, polyver checks only the structure of the store's file.
+        Before the start, compare the indexes of the whole store with its tables, and check that
+        every object can be read. Without this option, polyver checks only the structure of the
+        store's file.
     verbose
-        Log every request.
+        Log every request to the API server.
     traceback
-        Also print the traceback if your code fails.
+        Also print the Python traceback if your code raises an exception while polyver imports it.
     """
     import uvloop
 

@@ -26,17 +26,20 @@ class CompositionOptions:
     Attributes
     ----------
     packages
-        A file that lists the allowed packages of composition functions: a mapping from references
-        to folders, wheels and requirements such as NAME==1.2.3.
+        A file that lists the packages of composition functions that polyver may run as processes.
+        The file maps package references to folders, wheels, or requirements such as NAME==1.2.3.
     allow_packages
-        Also allow packages that the file does not list, if their references begin with file: or
-        pypi:. Everyone who may write Functions can then run code where polyver runs.
+        Also run packages that the file of --packages does not list, if their references begin with
+        file: or pypi:. Everyone who may write Functions can then run code on the machine, or in the
+        container, of polyver.
     package_memory
-        The memory limit for the process of one such function: 512Mi, 2Gi, 0 for no limit. Default:
-        half of the memory of the machine.
+        The memory limit for the process of each revision of a composition function, together with
+        its child processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of
+        the machine, but at least 1Gi.
     feature
-        A feature to enable or disable; repeatable. FunctionRevisions=false refuses several active
-        revisions of one function.
+        NAME=true or NAME=false: enable or disable a feature; repeatable. The only feature is
+        FunctionRevisions, which is enabled by default. With FunctionRevisions=false, a composition
+        function can have only one active revision.
     """
 
     packages: Path | None = None

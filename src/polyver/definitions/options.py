@@ -30,8 +30,9 @@ class DefinitionOptions:
     Attributes
     ----------
     semver_gate
-        Whether to refuse, or only to warn about, a new version of a definition that breaks its
-        users without being a new major version.
+        An incompatible change of a definition's parameters needs a new major version; in 0.x, it
+        needs a new minor version. This option states what polyver does with a new version that
+        breaks this rule: refuse it, or accept it and warn.
     """
 
     semver_gate: Literal["refuse", "warn"] = "refuse"

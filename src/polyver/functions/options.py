@@ -23,13 +23,14 @@ class FunctionOptions:
     ----------
     functions
         A .py file or a module that registers functions for blueprints; repeatable. Functions of
-        installed Python packages (entry points polyver.functions) are always loaded.
+        installed Python packages (entry point group polyver.functions) are always loaded.
     catalogue
-        A catalogue file with the stages of function versions; repeatable.
+        A catalogue file, which lists the stages of function versions; repeatable.
     allow_command
-        Allow blueprints to run programs where polyver runs, with the function Command.
+        Let blueprints call the function Command, which runs programs on the machine, or in the
+        container, of polyver. Everyone who may write blueprints can then run programs there.
     function_timeout
-        The timeout of one phase of an action: 90s, 1m30s, 2h.
+        The maximum duration of one phase of a blueprint's action, such as 90s, 1m30s or 2h.
     """
 
     functions: Annotated[list[str] | None, Parameter(negative=())] = None

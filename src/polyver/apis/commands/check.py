@@ -42,9 +42,9 @@ def check(
     form: Annotated[_CheckFormat, Parameter(name=["-o"])] = _CheckFormat.TEXT,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Test conversions with generated objects, and check that rules fit the schemas.
+    """Test conversions with generated objects, and check conversion rules against the schemas.
 
-    With --against, also report incompatible changes.
+    With --against, the command also reports incompatible changes since an earlier state.
 
     The command prints how each field is converted between every two versions of a kind. Then it
     prints each finding, with the smallest object that reproduces the finding. The exit code is 1 if
@@ -61,24 +61,24 @@ def check(
     conversions
         A file or folder with Conversions and their CustomResourceDefinitions; repeatable.
     examples
-        The number of objects to generate for each kind, with the Python package hypothesis. With 0,
-        no objects are generated and hypothesis is not needed.
+        The number of objects to generate for each kind. Generating objects requires the Python
+        package hypothesis. With 0, no objects are generated and hypothesis is not needed.
     seed
-        The seed of the generated objects: the same seed generates the same objects. Each run
-        prints its seed.
+        The seed of the generated objects. The same seed generates the same objects. Default: a
+        random seed, which the command prints.
     against
-        The earlier state to compare with. Either a file or folder with CustomResourceDefinitions
-        and Conversions; or a git revision, from which the same kinds are read; or 'cluster:' for
-        the cluster of the current context, or 'cluster:CONTEXT' for another. The command reports
-        incompatible changes of CustomResourceDefinitions. It also converts generated objects with
-        the earlier and the current conversions, and reports each field that differs. With
-        --examples 0, only CustomResourceDefinitions are compared.
+        The earlier state to compare with: a file or folder with CustomResourceDefinitions and
+        Conversions; a git revision, from which the command reads the same kinds; 'cluster:' (the
+        cluster of the current context); or 'cluster:CONTEXT'. The command reports incompatible
+        changes of CustomResourceDefinitions. It also converts generated objects with the earlier
+        and the current conversions, and reports each field that differs. With --examples 0, only
+        CustomResourceDefinitions are compared.
     strict
-        Exit with 1 also if a finding is risky.
+        Exit with code 1 if there is any finding, even if no finding is breaking.
     form
         The output format.
     traceback
-        Also print the traceback if Python code of your kinds fails.
+        Also print the Python traceback if your code raises an exception while polyver imports it.
     """
     from polyver.apis.commands._subjects import load_subjects
     from polyver.apis.commands.check_output import print_text

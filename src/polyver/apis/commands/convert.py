@@ -37,8 +37,8 @@ def convert(
 ) -> None:
     """Convert objects to another version of their kind, and print the converted objects.
 
-    Fields that the version of --to cannot express are preserved in the printed object, so that
-    converting the object back restores the fields.
+    If the version of --to does not have a field of an object, the printed object preserves the
+    field, by default in an annotation. When the object is converted back, the field is restored.
 
     Example: polyver convert -f crontab.yaml --conversions conversions/ --to stable.example.com/v2
 
@@ -53,15 +53,15 @@ def convert(
         A file or folder with Conversions; repeatable. CustomResourceDefinitions in these files
         state which fields each version has.
     kinds
-        A Python module, file or folder with kinds declared in Python, as for `polyver crds`;
-        repeatable.
+        A module, file or folder with kinds declared in Python, as for the argument KINDS of
+        `polyver crds`; repeatable.
     output
         The output format.
     explain
-        Also print the preserved fields of each object on standard error: fields that the version of
-        --to cannot express.
+        Also print on standard error which fields of each object are preserved because the version
+        of --to does not have them.
     traceback
-        Also print the traceback if Python code of your kinds fails.
+        Also print the Python traceback if your code raises an exception while polyver imports it.
     """
     group, version = _target(to)
     if not conversions and not kinds:

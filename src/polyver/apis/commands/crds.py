@@ -39,40 +39,45 @@ def crds(
     admission: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write the CustomResourceDefinitions of kinds; the same kinds give the same bytes.
+    """Write the CustomResourceDefinitions of kinds, to files or to standard output.
+
+    The same kinds always give the same bytes.
 
     Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
 
     Parameters
     ----------
     kinds
-        The kinds: modules (myproject.kinds), .py files, files with CustomResourceDefinitions (v1
-        or v1beta1), or folders of these. In a folder, Python files that do not mention polyver are
-        not run. Default: the modules that pyproject.toml lists ([tool.polyver] kinds =
+        The kinds: modules (myproject.kinds), .py files, files with CustomResourceDefinitions (v1 or
+        v1beta1), or folders of these. In a folder, polyver imports only Python files that mention
+        polyver. Default: the modules that pyproject.toml lists ([tool.polyver] kinds =
         ["myproject.kinds"]).
     form
         The output format.
     output
-        A folder for one file per kind, or one file for all. Default: standard output.
+        The file or folder to write. In a folder, each kind gets its own file. Default: standard
+        output.
     check
-        Write nothing. Compare with the files in --output, print the differences, and exit with 1 if
-        a file differs.
+        Write nothing. Compare the CustomResourceDefinitions with the files in --output, print the
+        differences, and exit with code 1 if a file differs.
     webhook_service
-        The Service of the webhook server that converts kinds with several versions:
-        NAMESPACE/NAME[:PORT].
+        The Service of the webhook server, as NAMESPACE/NAME[:PORT]. The webhook server converts
+        objects of kinds with several versions.
     webhook_url
         The URL of the conversion webhook, if the webhook server is outside the cluster.
     webhook_ca
-        A PEM file with the certificate authorities that API servers trust for this webhook server.
+        A PEM file with the CA certificates with which API servers verify the webhook server of
+        --webhook-service or --webhook-url.
     inject_ca_from
-        The Certificate object from which cert-manager injects the CA bundle: NAMESPACE/NAME.
+        The Certificate object from which cert-manager injects the CA bundle into the
+        CustomResourceDefinitions, as NAMESPACE/NAME.
     admission
         Also write a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. Both call
         the webhook server that --webhook-service or --webhook-url names; one of these options is
         required. The configurations cover kinds with functions that default or validate objects,
         and kinds with several versions that the webhook server converts.
     traceback
-        Also print the traceback if Python code of your kinds fails.
+        Also print the Python traceback if your code raises an exception while polyver imports it.
     """
     if output in [each.value for each in ManifestFormat]:
         hint = f"for a format, write -o {output}"

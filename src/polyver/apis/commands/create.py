@@ -10,7 +10,7 @@ from polyver.cli.output import print_lines, warn
 
 app = App(
     name="create",
-    help="""Create a project with kinds, or extend one.
+    help="""Create a kind in a new or existing project, or add a version to a kind.
 
 Example: polyver create api --group stable.example.com --version v1 --kind CronTab""",
 )
@@ -31,19 +31,19 @@ def api(
     """Create a kind with its controller and tests, or add a version to an existing kind.
 
     For the first version of a kind, the command writes a Python module with the kind and its
-    controller, and tests. It creates a project if there is none. For every other version, it copies
-    the class of the version that is declared last. It adds an edge, which converts between the two
-    versions, and a test for the edge. In existing files, the command only adds text, and corrects
-    the `storage` arguments of the versions.
+    controller, and a module with tests. It creates a project if there is none. For every other
+    version, it copies the class of the version that is declared last. It adds an edge, which
+    converts between the copied and the new version, and a test for the edge. In existing files, the
+    command only adds text, and corrects the `storage` arguments of the versions.
 
     Example: polyver create api --group stable.example.com --version v2 --kind CronTab --storage
 
     Parameters
     ----------
     group
-        The API group, a domain name.
+        The API group, which is a domain name.
     version
-        The API version: v1, v2beta1.
+        The API version, such as v1 or v2beta1.
     kind
         The kind, in CamelCase.
     storage

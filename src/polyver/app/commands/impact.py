@@ -29,26 +29,28 @@ def impact(
     output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """List every blueprint, action and phase that uses a function, or one version of it.
+    """List every user of a function, a package or a composition, or of one version of it.
 
-    For a package (package/NAME or package/NAME@REVISION), lists every step of a composition and
-    every composite resource that uses it. For a composition (composition/NAME or
-    composition/NAME@REVISION), lists the composite resources that use it, and those that would use
-    it if polyver resolved their selectors again now.
+    For a function, the command lists each blueprint, action and phase that calls it. For a package
+    (package/NAME or package/NAME@REVISION), it lists each step of a composition and each composite
+    resource that uses the package. For a composition (composition/NAME or
+    composition/NAME@REVISION), it lists the composite resources that use the composition, and the
+    composite resources that would use it if polyver resolved their selectors again now.
 
     Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        A function (NAME), one version of it (NAME@VERSION), or a package or a composition as
-        above. For a version, the list contains each phase that resolves to this version, and each
-        phase that requests this version but cannot be resolved.
+        A function (NAME), one version of it (NAME@VERSION), a package (package/NAME or
+        package/NAME@REVISION), or a composition (composition/NAME or composition/NAME@REVISION).
+        For one version of a function, the list contains each phase that resolves to this version,
+        and each phase that requests this version but cannot be resolved.
     file
-        A file or folder with blueprints, and with ActionSets (which may prefer a version); or "-"
-        (standard input), "cluster:" (the cluster of the current context) or "cluster:CONTEXT".
-        Repeatable. Default: "cluster:". With a cluster, polyver uses the functions that the cluster
-        reports, unless --functions or --catalogue is given.
+        A file or folder with blueprints and ActionSets, "-" (standard input), "cluster:" (the
+        cluster of the current context) or "cluster:CONTEXT"; repeatable. Default: "cluster:".
+        polyver reads ActionSets because they may prefer a function version. For a cluster, it uses
+        the functions that the cluster reports, unless --functions or --catalogue is given.
     """
     question = ImpactQuestion(
         text=name,

@@ -30,12 +30,14 @@ _READERS: tuple[LineageReader, ...] = tuple(
 _POLICIES = {policy.name: policy for reader in _READERS for policy in reader.policies}
 
 _POLICY_HELP = (
-    "The policy that chooses the release. Default: the policy that dependents of this kind have"
-    " without annotations. definitions-follow is the policy of applications with the annotation"
-    ' app.oam.dev/autoUpdate "true", definitions-exact of those with "false";'
-    " definitions-prereleases also chooses prereleases; definitions-legacy is for definitions with"
-    " numbered revisions; compositions-manual is for composite resources with"
-    f" compositionUpdatePolicy Manual. One of {', '.join(_POLICIES)}."
+    "The policy that chooses the release. Default: the policy of an object that uses NAME and has"
+    " no annotation or field that selects another policy. Other policies for definitions:"
+    ' definitions-follow is for applications with the annotation app.oam.dev/autoUpdate: "true";'
+    ' definitions-exact is for applications with app.oam.dev/autoUpdate: "false";'
+    " definitions-prereleases may also choose a prerelease. For definitions with numbered"
+    " revisions, the only policy is definitions-legacy. Another policy for compositions:"
+    " compositions-manual is for composite resources with compositionUpdatePolicy: Manual."
+    f" All policies: {', '.join(_POLICIES)}."
 )
 
 app = App(name="resolve")
@@ -53,16 +55,16 @@ def resolve(
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
     explain: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Show the release that NAME[@SELECTOR] resolves to, and why.
+    """Show which release NAME[@SELECTOR] resolves to, and why.
 
     Example: polyver resolve my-component@1.2 -f definitions.yaml --explain
 
     Parameters
     ----------
     name
-        A definition (web, web@1, web@1.2, web@1.2.3), a function of a catalogue
-        (KubeExec@v0.1.0), a package or a composition (fn@channel=alpha, fn@REVISION), or a kind
-        (CronTab@v1).
+        The name of a definition, function, package, composition or kind, with an optional selector.
+        Definition: web, web@1, web@1.2, web@1.2.3. Function of a catalogue: KubeExec@v0.1.0.
+        Package or composition: NAME@channel=alpha (labels), NAME@REVISION. Kind: CronTab@v1.
     file
         A file or folder with manifests, or "-" for standard input; repeatable. polyver reads
         component, trait, policy and workflow-step definitions, function catalogues,
@@ -71,7 +73,7 @@ def resolve(
     output
         The output format.
     explain
-        Also show why each other release was not chosen.
+        For each other release, also show why it was not chosen.
     """
     name, at, text = name.partition("@")
     reader, found = _find(name, file)

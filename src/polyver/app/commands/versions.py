@@ -39,7 +39,16 @@ _PARSE: dict[_VersionOrder, Callable[[str], KubeVersion | SemVer]] = {
 
 @app.command
 def sort(
-    *version: str, order: Annotated[_VersionOrder, Parameter(help="The order to sort by.")]
+    *version: str,
+    order: Annotated[
+        _VersionOrder,
+        Parameter(
+            help=(
+                "The order to sort by: kube for Kubernetes API versions, such as v1 and v2beta1;"
+                " semver for semantic versions, such as 1.2.3."
+            )
+        ),
+    ],
 ) -> None:
     """Print versions one per line, the highest priority first.
 
@@ -48,7 +57,7 @@ def sort(
     Parameters
     ----------
     version
-        The versions. Default: read from standard input, one per line.
+        The versions to sort. Default: the lines of standard input.
     """
     given = _arguments(version) if version else _standard_input()
     found = [(_parsed(text, order, complaint), text) for text, complaint in given]

@@ -31,11 +31,13 @@ def why(
 ) -> None:
     """Show which versions an ActionSet, application, package or composite resource uses, and why.
 
-    For an ActionSet, shows the version that each phase used, and the version that it would use now
-    with the functions of the server, or with those of --functions and --catalogue. For an
-    application, shows the version of each definition that it references. For a package, shows the
-    revision that each step of a composition uses. For a composite resource, shows the composition,
-    its revision and the revision of each function that it uses and would use now.
+    For an ActionSet, the command shows the version that each phase used, and the version that it
+    would use now. To find the version for now, the command reads the functions of the server, or
+    those of --functions and --catalogue if they are given. For an application, the command shows
+    the version of each definition that the application references. For a package, it shows the
+    revision that each step of a composition uses. For a composite resource, it shows the
+    composition and its revision, and the revision of each function. It shows the revisions in use,
+    and the revisions that the composite resource would use now.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
@@ -49,7 +51,7 @@ def why(
     context
         The context of the kubeconfig. Default: the current context.
     explain
-        Also show why each other version would not be chosen now.
+        For each other version, also show why it would not be chosen now.
     """
     kind, slash, wanted = name.partition("/")
     if not slash or not kind or not wanted or "/" in wanted:

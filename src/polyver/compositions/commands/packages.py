@@ -35,7 +35,10 @@ Force = Annotated[
     bool,
     Parameter(
         negative=(),
-        help="Deactivate the revision even if a step selects it; an annotation records this.",
+        help=(
+            "Deactivate the revision even if a step of a composition selects it. An annotation of"
+            " the revision records this."
+        ),
     ),
 ]
 _EVERY = 0.2
@@ -77,15 +80,15 @@ def _condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 @app.command
 def show(name: str, /, *, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """Show the revisions of a function, their endpoints, and the steps that select them.
+    """Show a function's revisions, their endpoints, and the composition steps that select them.
 
     Example: polyver packages show function-patch-and-transform
 
     Parameters
     ----------
     name
-        The function (NAME), or one of its revisions (NAME@REVISION). REVISION is the number, the
-        name, or the last digits of the name.
+        The function (NAME), or one of its revisions (NAME@REVISION). REVISION is the number of the
+        revision, its whole name, or the part of its name after `NAME-`.
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
@@ -133,22 +136,22 @@ def _installed(context: str, name: str) -> InstalledFunction:
 
 @app.command
 def activate(name: str, /, *, context: Context = "") -> None:
-    """Activate a revision of a function whose revisions are activated manually.
+    """Activate a revision of a function that has `revisionActivationPolicy: Manual`.
 
     Example: polyver packages activate function-patch-and-transform@3
 
     Parameters
     ----------
     name
-        The revision, as NAME@REVISION. REVISION is the number, the name, or the last digits of the
-        name.
+        The revision to activate, as NAME@REVISION. REVISION is the number of the revision, its
+        whole name, or the part of its name after `NAME-`.
     """
     _set(name, "Active", context, force=False)
 
 
 @app.command
 def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> None:
-    """Deactivate a revision of a function whose revisions are activated manually.
+    """Deactivate a revision of a function that has `revisionActivationPolicy: Manual`.
 
     If a step of a composition selects the revision, --force is required, unless
     `strictReferences` of the Function is false.
@@ -158,8 +161,8 @@ def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> 
     Parameters
     ----------
     name
-        The revision, as NAME@REVISION. REVISION is the number, the name, or the last digits of the
-        name.
+        The revision to deactivate, as NAME@REVISION. REVISION is the number of the revision, its
+        whole name, or the part of its name after `NAME-`.
     """
     _set(name, "Inactive", context, force=force)
 
@@ -229,15 +232,16 @@ def logs(
 ) -> None:
     """Print the log of the process that serves a revision of a function.
 
-    polyver keeps only the last part of the log, in the data folder of `polyver up`. So the command
-    works only on the machine on which the process runs.
+    The log is a file in the data folder of `polyver up`. So the command works only on the machine
+    on which the process runs. polyver keeps only the last part of each log.
 
     Example: polyver packages logs function-patch-and-transform --follow
 
     Parameters
     ----------
     name
-        The function (NAME), for its current revision, or one of its revisions (NAME@REVISION).
+        The function (NAME), or one of its revisions (NAME@REVISION). For NAME, the command prints
+        the log of the current revision.
     follow
         Continue to print new lines of the log, until the command is interrupted.
     data

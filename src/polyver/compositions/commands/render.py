@@ -74,10 +74,10 @@ def render(
     """Render a composite resource from files: print it and its composed resources.
 
     The pipeline of the Composition runs on this machine, in the same way as in the controller. No
-    cluster is needed. A function runs as a process if its package is allowed (see --packages). A
-    function that is running already is called instead if its Function has the annotation
-    `polyver.dev/endpoint`, with the address of the function, or the annotation
-    `render.crossplane.io/runtime: Development`.
+    cluster is needed. polyver starts a process for each function whose package is allowed (see
+    --packages). You can also start a function yourself. polyver calls it, and starts no process, if
+    its Function has the annotation `polyver.dev/endpoint`, with the address of the function, or the
+    annotation `render.crossplane.io/runtime: Development`.
 
     Example: polyver render xr.yaml composition.yaml functions.yaml --packages packages.yaml
 
@@ -87,15 +87,16 @@ def render(
         A file with the composite resource. For this and the other input files, '-' means standard
         input; only one of them can be '-'.
     composition
-        A file or folder with the Composition or the CompositionRevision. If there are several, the
-        one that the composite resource selects is used.
+        A file or folder with the Composition or the CompositionRevision. If there are several,
+        polyver uses the one that the composite resource selects.
     functions
         A file or folder with the Functions that the pipeline calls. It may also contain
-        FunctionRevisions. A Function that occurs several times with different packages has one
-        revision for each package.
+        FunctionRevisions. If it contains a Function several times with different packages, polyver
+        creates one revision of the function for each package.
     revision
-        FUNCTION=REVISION: call this revision of the function, whichever revision the steps select.
-        REVISION is the name, the number, or the last digits of the name; repeatable.
+        FUNCTION=REVISION: call this revision of the function, even if the steps select another
+        revision; repeatable. REVISION is the number of the revision, its whole name, or the part of
+        its name after `FUNCTION-`.
     xrd
         A file with the CompositeResourceDefinition. The defaults of its schema are set in the
         composite resource, and the composite resource is validated against the schema.
@@ -103,9 +104,10 @@ def render(
         A file or folder with composed resources that exist already. The annotation
         `crossplane.io/composition-resource-name` of a resource is its name in the pipeline.
     required_resources
-        A file or folder with the resources that functions may require; repeatable.
+        A file or folder with objects that functions may request while they run (required
+        resources); repeatable.
     extra_resources
-        The former name of --required-resources.
+        The former name of --required-resources. Both options have the same effect.
     function_credentials
         A file or folder with the Secrets that the steps of the pipeline reference.
     context_files
@@ -122,20 +124,22 @@ def render(
     include_context
         Also print the context of the pipeline after the last step, as an object of kind Context.
     packages
-        A file that lists the packages that may run. It maps package references to folders, wheels,
-        and requirements such as NAME==1.2.3.
+        A file that lists the packages that may run. The file maps package references to folders,
+        wheels, or requirements such as NAME==1.2.3.
     allow_packages
         Also run packages that the file of --packages does not list, if their references begin with
         'file:' or 'pypi:'.
     package_memory
-        The memory limit for the process of each function, such as 512Mi or 2Gi; '0' means no
-        limit. Default: half of the machine's memory, but at least 1Gi.
+        The memory limit for the process of each revision of a composition function, together with
+        its child processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of
+        the machine, but at least 1Gi.
     data
-        The folder in which the environments of functions are kept for the next run. Default: the
-        data folder of `polyver up`, which is `polyver` in the user's data folder.
+        The folder in which polyver keeps the Python environments that it builds for functions, so
+        that later runs start faster. Default: the data folder of `polyver up`, which is `polyver`
+        in the user's data folder.
     timeout
-        The timeout for all calls of functions together, such as 90s or 1m30s. It does not include
-        the time until the functions have started.
+        The timeout for all calls of functions together, such as 90s or 1m30s. The time that the
+        functions need to start does not count.
     output
         The output format.
     """

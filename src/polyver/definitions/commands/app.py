@@ -60,7 +60,8 @@ _TRIES = 5
 Inside = Annotated[
     str,
     Parameter(
-        name=["--namespace", "-n"], help="The namespace. Default: the namespace of the context."
+        name=["--namespace", "-n"],
+        help="The namespace of the application. Default: the namespace of the context.",
     ),
 ]
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
@@ -128,9 +129,9 @@ def rollback(
 ) -> None:
     """Roll an application back to the spec and the versions of an earlier revision.
 
-    The application is locked to these versions, because a reference that requests a series would
-    move to the newest release again at once. `polyver app unlock` removes the lock. The controller
-    records the result as a new revision.
+    The rollback locks the application to these versions. Otherwise, a reference that requests a
+    series, such as 1.2, would move to the newest release of the series again at once. `polyver app
+    unlock` removes the lock. The controller records the result of the rollback as a new revision.
 
     Example: polyver app rollback shop --to 3
 
@@ -142,7 +143,7 @@ def rollback(
         The number or the name of the revision. Default: the newest revision that differs from the
         current one.
     dry_run
-        Print the spec and the versions that the application would have, and change nothing.
+        Print the name of the revision and its versions, and change nothing.
     """
 
     async def roll(client: Client, access: ClusterAccess) -> RecordedRevision:
@@ -214,24 +215,25 @@ def lock_(
     context: Context = "",
     output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
-    """Lock an application to versions: it uses exactly these versions, or fails.
+    """Lock an application to exact versions of definitions.
 
-    With -f, no cluster is changed: the applications in the files are printed with their locks, as
-    input for `kubectl apply -f -`.
+    A locked application uses exactly these versions. If a version is not available, the application
+    reports an error. With --file, the command changes no cluster. It prints the applications in the
+    files, with their locks, as input for `kubectl apply -f -`.
 
     Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
 
     Parameters
     ----------
     name
-        The application on a cluster.
+        The name of an application on a cluster. Pass either NAME or --file.
     lock
-        The file that `polyver lock` wrote. Default: lock the versions that the application on the
-        cluster uses now.
+        The lock file that `polyver lock` wrote. Default: lock the versions that the application on
+        the cluster uses now.
     file
         A file, a folder, or '-' (standard input), with applications; repeatable. Requires --lock.
     output
-        The output format for applications in files.
+        The output format of the applications that --file prints.
     """
     if bool(name) is bool(file):
         raise Misused("pass either an application or files")

@@ -34,14 +34,15 @@ def lock(
     skip_unresolved: Annotated[bool, Parameter(negative=())] = False,
     output: Annotated[str, Parameter(name=["--output", "-o"])] = "-",
 ) -> None:
-    """Write a lock: the versions and digests of the definitions that each application uses.
+    """Write a lock file: the versions and digests of the definitions that applications use.
 
     The same versions give the same bytes on any cluster. A reference that requests an exact version
     or a series resolves to the same version on all clusters with the same published versions. If a
     reference requests no version, the result depends on when the application was created.
 
-    An application that cannot be resolved cannot be locked. The command prints such applications
-    with all reasons to standard error. Without --skip-unresolved, it then writes no lock.
+    An application whose references cannot be resolved cannot be locked. The command prints all
+    reasons for each such application to standard error. Without --skip-unresolved, it then writes
+    no lock.
 
     Example: polyver lock --context staging -o platform.lock.yaml
 
@@ -53,7 +54,8 @@ def lock(
     namespace
         Lock only the applications of this namespace. Default: all namespaces.
     skip_unresolved
-        Write the lock without the applications that cannot be resolved, and print these.
+        Write a lock that does not contain the applications that cannot be resolved, and print the
+        reasons as warnings.
     output
         The file to write, or '-' (standard output). Default: '-'.
     """

@@ -49,7 +49,9 @@ def plan(
     everything: Annotated[bool, Parameter(name="--all", negative=())] = False,
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
-    """Show the effects of applying definitions or applications to a cluster; change nothing.
+    """Show what would change if definitions or applications were applied to a cluster.
+
+    The command itself changes nothing.
 
     The first line counts the affected applications by outcome: unchanged, changed, would lose
     objects, would fail. Then the command prints refused objects, moves to other versions, failures
@@ -65,15 +67,19 @@ def plan(
     file
         A file, a folder, or '-' (standard input), with definitions and applications; repeatable.
     namespace
-        The namespace of objects that have none. Default: the namespace of the context.
+        The namespace for objects in files that do not name their namespace. Default: the namespace
+        of the context.
     semver_gate
-        What the control plane does with a new version of a definition that breaks its users
-        without a new major version: refuse, or warn. Use the --semver-gate of the control plane.
+        An incompatible change of a definition's parameters needs a new major version; in 0.x, it
+        needs a new minor version. This option states what the control plane does with a new version
+        that breaks this rule: refuse it, or accept it and warn. Use the value of the control
+        plane's --semver-gate.
     allow_deletion
-        Do not exit with 1 because applications would lose objects, as if all definitions had the
-        annotation polyver.dev/allow-deletion: "true".
+        Do not exit with code 1 if applications would lose objects. The effect is as if every
+        definition had the annotation polyver.dev/allow-deletion: "true".
     everything
-        Print all groups of changes, the names of all applications, and complete diffs.
+        Print all groups of changes, the names of all applications, and complete diffs. By default,
+        the output is shortened.
     output
         The output format; json and yaml are always complete, as with --all.
     """

@@ -24,22 +24,23 @@ def verify(
     context: Context = "",
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
-    """Compare the versions that applications on a cluster or in files use with a lock.
+    """Compare the versions in a lock file with the versions that applications use.
 
-    The command prints each difference. The exit code is 1 if there are differences.
+    The applications are on a cluster or in files. The command prints each difference. The exit code
+    is 1 if there are differences.
 
     Example: polyver verify --lock platform.lock.yaml --context production
 
     Parameters
     ----------
     lock
-        The file that `polyver lock` wrote, or '-' (standard input).
+        The lock file that `polyver lock` wrote, or '-' (standard input).
     file
         A file, a folder, or '-' (standard input), with applications and definitions; repeatable.
         Default: the applications and definitions of the cluster.
     namespace
         Compare only the applications of this namespace. Default: the namespace of the lock, or all
-        namespaces if the lock covers all.
+        namespaces if the lock covers all of them.
     output
         The output format.
     """

@@ -47,18 +47,21 @@ def validate(
 ) -> None:
     """Check functions, versions, arguments and templates of blueprints without calling a function.
 
-    The check covers all values that templates read: outputs of phases and the order of these
-    phases, declared outputs of functions, artifacts, Secrets and ConfigMaps. Values that are known
-    only when an action runs, such as options, are listed as known only at run time.
+    For each value that a template reads, the command checks that the value will exist when the
+    action runs. Such values are outputs of phases, artifacts, Secrets and ConfigMaps. The phase of
+    an output must run earlier, and its function must declare the output. Values that are known only
+    when an action runs, such as options, are listed as known only at run time.
 
     Example: polyver blueprint validate -f backup.yaml --functions functions.py --release 0.4.0
 
     Parameters
     ----------
     file
-        A file, a folder, or '-' (standard input); repeatable. Objects of other kinds are ignored.
+        A file or folder with blueprints, or '-' (standard input); repeatable. Objects that are not
+        blueprints are ignored.
     release
-        Also report the phases that will stop working in this future catalogue release.
+        A future catalogue release. Also report the phases that will stop working in this release,
+        because it removes function versions.
     """
     known = load_known(functions, catalogue, traceback=traceback)
     later = _release(release, known)

@@ -12,7 +12,7 @@ from polyver.functions.commands.functions import CatalogueFiles, DryRun, Force, 
 
 app = App(
     name="catalogue",
-    help="""Manage catalogue releases: the product releases that a catalogue of functions lists.
+    help="""Manage the releases of your product in a catalogue of functions.
 
 Example: polyver catalogue release 0.4.0""",
 )
@@ -28,11 +28,12 @@ def release(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a catalogue release; function versions whose removal is announced for it are removed.
+    """Add a catalogue release, and remove the function versions whose removal is due.
 
-    A catalogue release is one release of the product that ships the functions. The command refuses
-    a catalogue release that would remove a function version less than two minor or major releases
-    after the deprecation of the version; patch releases do not count.
+    A catalogue release is one release of the product that ships the functions. For each deprecated
+    function version, the catalogue names the catalogue release that removes it. This must be the
+    second minor or major release after the deprecation, or a later one. The command refuses a
+    catalogue release that would remove a function version earlier.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 

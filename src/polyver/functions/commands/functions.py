@@ -41,9 +41,9 @@ FunctionFiles = Annotated[
     Parameter(
         negative=(),
         help=(
-            "A .py file or a module that registers functions; repeatable. Functions of installed"
-            " Python packages (entry points polyver.functions) are always loaded. Default: the"
-            " files and modules that pyproject.toml lists ([tool.polyver] functions = […])."
+            "A .py file or a module that registers functions; repeatable. Default: the files and"
+            " modules that pyproject.toml lists ([tool.polyver] functions = […]). Functions of"
+            " installed Python packages (entry point group polyver.functions) are always loaded."
         ),
     ),
 ]
@@ -51,19 +51,29 @@ Server = Annotated[
     str | None,
     Parameter(
         help=(
-            "The context of the kubeconfig whose control plane is asked for its functions. Without"
-            " --context, --functions and --catalogue: the current context if KUBECONFIG is set;"
-            " else the functions of the project in the current folder; if it has no functions and"
-            " no catalogue, the current context. With --functions or --catalogue, --context lists"
-            " the local functions and warns about differences."
+            "The context of the kubeconfig: show the functions of its control plane. With"
+            " --functions or --catalogue, the command shows the local functions instead, and warns"
+            " about differences to the control plane. Without --context, --functions and"
+            " --catalogue, the command uses the current context if KUBECONFIG is set, or if the"
+            " project in the current folder has neither functions nor a catalogue. Otherwise, it"
+            " shows the functions of the project."
         )
     ),
 ]
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 Traceback = Annotated[
-    bool, Parameter(negative=(), help="Also print the traceback if your code fails.")
+    bool,
+    Parameter(
+        negative=(),
+        help=(
+            "Also print the Python traceback if your code raises an exception while polyver imports"
+            " it."
+        ),
+    ),
 ]
-DryRun = Annotated[bool, Parameter(negative=(), help="Print the changes and write nothing.")]
+DryRun = Annotated[
+    bool, Parameter(negative=(), help="Print the changes of the catalogue file, and write nothing.")
+]
 Users = Annotated[
     list[str] | None,
     Parameter(
@@ -71,23 +81,27 @@ Users = Annotated[
         negative=(),
         help=(
             "A file or folder with blueprints, 'cluster:' (the cluster of the current context) or"
-            " 'cluster:CONTEXT'; repeatable. A change that breaks one of these blueprints is"
-            " refused."
+            " 'cluster:CONTEXT'; repeatable. Without --force, the command refuses a change that"
+            " breaks one of these blueprints."
         ),
     ),
 ]
 Force = Annotated[
     bool,
     Parameter(
-        negative=(), help="Make a change that breaks blueprints, too, and print these blueprints."
+        negative=(),
+        help=(
+            "Make the change even if it breaks blueprints of --file; a warning names these"
+            " blueprints."
+        ),
     ),
 ]
 RemovedIn = Annotated[
     str | None,
     Parameter(
         help=(
-            "The catalogue release that removes the deprecated version. Default: the second minor"
-            " release after the current catalogue release."
+            "The catalogue release in which the deprecated version is removed. Default for a newly"
+            " deprecated version: the second minor release after the current catalogue release."
         )
     ),
 ]
@@ -102,7 +116,7 @@ def list_functions(
     output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """List every function and its versions.
+    """List every function, with its versions and their stages.
 
     Example: polyver functions list -o json
     """
@@ -181,7 +195,7 @@ def show(
     output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """Show the arguments of a function, for all of its versions or for one.
+    """Show the arguments of all versions of a function, or of one version.
 
     Example: polyver functions show KubeExec@v0.1.0
 
@@ -268,12 +282,12 @@ def promote_version(
     dry_run: DryRun = False,
     traceback: Traceback = False,
 ) -> None:
-    """Make a version stable, and deprecate the version that was stable before.
+    """Make a version of a function stable, and deprecate the version that was stable before.
 
-    Phases that request no version call the stable version. With -f, the promotion is refused if
-    it breaks such a phase: the promoted version requires an argument that the phase does not pass,
-    does not have an argument that the phase passes, or does not return an output that a template
-    reads. The error lists these phases.
+    Phases that request no version call the stable version. With --file, the command refuses a
+    promotion that breaks such a phase. A phase breaks if the promoted version requires an argument
+    that the phase does not pass, does not have an argument that the phase passes, or does not
+    return an output that a template reads. The error lists the phases that would break.
 
     Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
 
@@ -308,7 +322,7 @@ def deprecate_version(
 ) -> None:
     """Deprecate a candidate, or change the removal or the replacement of a deprecated version.
 
-    To deprecate the stable version, promote another version.
+    This command cannot deprecate the stable version: promote another version instead.
 
     Example: polyver functions deprecate KubeExec@v0.3.0 --use v0.2.0
 
@@ -317,7 +331,8 @@ def deprecate_version(
     name
         The function and the version to deprecate: NAME@VERSION.
     use
-        The version that replaces the deprecated one. Default: the stable version.
+        The version that replaces the deprecated version. Default for a newly deprecated version:
+        the stable version.
     """
     name, version = _named(name)
     edit = partial(
@@ -340,9 +355,11 @@ def remove_version(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Mark a version as removed, once its deprecation period is over.
+    """Mark a deprecated version as removed, if enough catalogue releases followed its deprecation.
 
-    The catalogue still lists the number of a removed version, so that it is never reused.
+    The earliest catalogue release that can remove a version is the second minor or major release
+    after the deprecation of the version. The catalogue still lists the removed version, so that its
+    number is never reused.
 
     Example: polyver functions remove KubeExec@v0.0.0
 
