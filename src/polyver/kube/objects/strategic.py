@@ -201,7 +201,7 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the list that kube-apiserver takes for the old one afterwards."""
+    """Return the merged list, and the list that kube-apiserver later uses as the old list."""
     if not original and not patch:
         return original, original
     if not _holds_maps(original, patch):

@@ -128,7 +128,10 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the schemas that requests for these kinds also use: Patch, DeleteOptions, Status."""
+        """Add the schemas of patches and deletions, if these kinds support such requests.
+
+        The schemas are Patch for patches, and DeleteOptions and Status for deletions.
+        """
         verbs = {verb for kind in kinds for verb in kind.verbs}
         if "patch" in verbs:
             self._use(f"{META}Patch")

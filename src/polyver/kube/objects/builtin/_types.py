@@ -126,8 +126,9 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""Types that encode themselves as JSON: for each the type and format of its shape, and the type of
-values in it.
+"""Types that encode themselves as JSON: by name, the type and format of the shape of each type.
+
+The third string is the type of the values inside, if there is one.
 """
 
 

@@ -277,7 +277,10 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _equals(value: Any, known: Any) -> bool:
-    """Report whether a value equals a value of an enum; kube-apiserver converts the first."""
+    """Report whether `value` equals the enum value `known`.
+
+    As in kube-apiserver, a number is first converted to the type of the enum value.
+    """
     if isinstance(value, bool) or isinstance(known, bool | list | dict) or known is None:
         return same(value, known)
     if isinstance(value, int) and isinstance(known, str):
