@@ -112,7 +112,7 @@ class Authority:
 
     @property
     def until(self) -> datetime.datetime:
-        """The time at which the CA expires; then the certificates it has signed are also refused."""
+        """The expiry time of the CA; afterwards, no certificate that it signed is valid either."""
         return self.certificate.not_valid_after_utc
 
     def server(self, *hosts: str, now: datetime.datetime) -> Pair:

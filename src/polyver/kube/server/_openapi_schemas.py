@@ -128,9 +128,9 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the schemas of patches and deletions, if these kinds support such requests.
+        """Add the schemas that patch and delete requests use, if these kinds support them.
 
-        The schemas are Patch for patches, and DeleteOptions and Status for deletions.
+        Patch requests use Patch. Delete requests use DeleteOptions and Status.
         """
         verbs = {verb for kind in kinds for verb in kind.verbs}
         if "patch" in verbs:

@@ -197,7 +197,7 @@ class _Watching:
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
     """Return the last state of an object that matched the selection, with a later revision.
 
-    `revision` is the revision of the change after which the object no longer matched.
+    `revision` is the revision of the change with which the object stopped matching.
     """
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)

@@ -76,7 +76,7 @@ class Printer:
     default_of: Callable[[Sequence[Object]], str | None] | None = None
     """Returns the name of the default object in a list, such as a StorageClass, to mark its row."""
     null_rows: bool = False
-    """True if an empty table has null as its rows, as in kube-apiserver for the oldest kinds."""
+    """True if `rows` is null in an empty table; in kube-apiserver, it is for the oldest kinds."""
 
 
 def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:

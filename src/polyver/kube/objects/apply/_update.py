@@ -102,14 +102,15 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """The object that a new object is compared with, so that all its fields count as added."""
+        """An object without fields of its own: all fields of a new object count as added to it."""
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
         """Convert an object to an API version; return None if the kind has no such version.
 
-        Raise `Mistyped` if the result does not fit its schema; `what` names it in the message.
+        Raise `Mistyped` if the result does not fit its schema. The error message calls the object
+        `what`.
         """
         if value.get("apiVersion") == api_version:
             return value

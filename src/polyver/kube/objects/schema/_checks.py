@@ -93,7 +93,7 @@ class Checks:
     def _read_simple(self) -> tuple[type | None, int]:
         """Return the Python type whose values are all valid, and the number of checks of a value.
 
-        The type is None if the schema has further constraints.
+        The type is None if the schema has constraints other than a type.
         """
         if len(self._types) != 1 or self._alternatives or self._enum:
             return None, 0

@@ -74,7 +74,7 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables that the rule sees; with optionalOldSelf, oldSelf is an optional."""
+        """Return the variables of the rule; with optionalOldSelf, oldSelf is a CEL optional."""
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
@@ -99,7 +99,7 @@ class _Rule:
     def message_for(self, variables: Mapping[str, Any], findings: Findings) -> str:
         """Evaluate messageExpression; return `message` if there is none or if it fails.
 
-        As in kube-apiserver, oldSelf is never an optional in messageExpression.
+        As in kube-apiserver, oldSelf is never a CEL optional in messageExpression.
         """
         plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
         if self._message is None:

@@ -26,7 +26,7 @@ from polyver.kube.store import StoreEntry
 __all__ = ["DroppedVersions"]
 
 _SOME: Final = 200
-"""The number of objects after whose check other requests get their turn."""
+"""The number of objects that are checked at a time; in between, other requests are answered."""
 _NAMED: Final = 3
 
 
