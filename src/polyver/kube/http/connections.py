@@ -36,10 +36,13 @@ _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
 """The number of body bytes that may wait for a running application before reading is paused."""
 _MOST_HELD = 2 * 1024 * 1024
-"""The number of bytes up to which a body is collected, so that it can be answered at once."""
+"""The maximum size of a body that is collected so that its request can be answered at once."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
-"""Headers and a body below this size are sent together: copying is cheaper than a TLS record."""
+"""Headers and a body below this size are sent in one write.
+
+Copying the body costs less than the TLS record of a second write.
+"""
 _NEVER = float("inf")
 
 

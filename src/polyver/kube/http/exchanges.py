@@ -48,7 +48,7 @@ class ExchangeTransport(Protocol):
 
     @property
     def writable(self) -> Awaitable[object] | None:
-        """An awaitable that ends when more can be written; None if that is possible now."""
+        """An awaitable that ends when more can be written; None if more can be written now."""
 
     def write(self, headers: bytes, body: bytes) -> None: ...
 
@@ -271,7 +271,7 @@ class Exchange:
             self._connection.write(headers, body)
 
     def finish(self) -> None:
-        """Complete the exchange."""
+        """Mark the answer as complete, and report this to the connection."""
         self.complete = True
         self.wake()
         self._connection.answered(self)

@@ -16,7 +16,7 @@ class FolderFailed(PolyverError):
 
 
 def refusal(error: OSError, folder: Path) -> str:
-    """Build the message for a file operation that failed: the file, or else the folder, and why."""
+    """Build the message for a failed file operation: the file (or the folder) and the reason."""
     file = error.filename2 or error.filename or folder
     return f"{file} cannot be used: {error.strerror or error}"
 

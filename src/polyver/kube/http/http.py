@@ -57,7 +57,7 @@ class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
 Quick = Callable[[bytes | bytearray], EncodedResponse | None]
 """Answers the request with this body at once, or returns None.
 
-After None, the application gets the request with the same body.
+If the result is None, the application gets the request with the same body.
 """
 
 

@@ -1,6 +1,7 @@
 """The log on stderr: warnings and errors, and with `verbose` also usual events.
 
-Importing structlog takes longer than the rest of the start, so it is imported for the first line.
+structlog is imported when the first line is logged, because importing it takes longer than all
+other work at the start.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def memory_limit(root: Path = Path("/")) -> int:
     """Return the number of bytes of memory that this process may use.
 
     This is the smallest limit of the process's control group and its parent groups. Control groups
-    of version 1 and version 2 are read. In a container, /sys/fs/cgroup may begin at the group of
-    the container, so limits are also looked up at the shorter paths.
+    of version 1 and version 2 are read. In a container, the folder /sys/fs/cgroup itself may be the
+    group of the container, so the limit in this folder also counts.
     """
     limits = [
         int(text)

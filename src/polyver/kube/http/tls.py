@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
 VALID_SINCE = datetime.timedelta(hours=1)
-"""A certificate is valid from this long before its creation, because clocks differ."""
+"""The validity of a certificate begins this long before its creation, because clocks differ."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Authority:
 
     @property
     def until(self) -> datetime.datetime:
-        """The time at which the CA expires; certificates that it signed are then refused too."""
+        """The expiry time of the CA; afterwards, no certificate that it signed is valid either."""
         return self.certificate.not_valid_after_utc
 
     def server(self, *hosts: str, now: datetime.datetime) -> Pair:

@@ -113,7 +113,7 @@ def _position(frame: FrameType | None) -> str:
 def watched(log: Log | None = None) -> Iterator[Watchdog]:
     """Watch the running event loop while the body of the `with` statement runs.
 
-    Several such statements on one event loop share a watchdog.
+    All `with watched(...)` statements on one event loop share one watchdog.
     """
     loop = asyncio.get_running_loop()
     found = _watchdogs.get(loop)

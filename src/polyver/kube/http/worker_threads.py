@@ -35,7 +35,7 @@ _Jobs = queue.SimpleQueue[Callable[[], None]]
 _IDLE = 5.0
 """The number of seconds after which a thread without work ends."""
 _GIVEN_UP: Final = 8
-"""The number of threads with abandoned work that do not count towards the limit of the pool."""
+"""The number of threads that may run abandoned work in addition to the limit of the pool."""
 
 
 class DaemonThreadPool:
@@ -95,7 +95,7 @@ class DaemonThreadPool:
         return await done
 
     def _give_up(self) -> bool:
-        """Let the next work start beside abandoned work.
+        """Let another thread start the next work, although a thread still runs abandoned work.
 
         Return False, and do nothing, if too many threads run abandoned work already.
         """

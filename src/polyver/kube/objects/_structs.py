@@ -66,8 +66,8 @@ class Walk:
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
         """Decode a value that is not null.
 
-        `before` is the decoded value of an earlier field with the same name: as in Go, a duplicate
-        field is decoded into it.
+        `before` is the decoded value of an earlier field with the same name. As in Go, the value of
+        a duplicate field is decoded into the earlier value.
         """
         if shape.format in _CUSTOM:
             return self._custom(value, shape)
@@ -119,7 +119,7 @@ class Walk:
         return found
 
     def _pairs(self, value: Any, shape: Shape | None = None) -> Iterator[tuple[str, Any]]:
-        """Yield the keys and values of an object, each while its key is the end of the path."""
+        """Yield the keys and values of an object; the path ends with the key of the last pair."""
         if isinstance(value, dict):
             for key, inner in value.items():
                 self._steps.append((shape, key))
@@ -308,7 +308,7 @@ _INTEGER = re.compile("-?[0-9]{1,400}")
 
 
 def _embedded(shape: Shape, key: str) -> list[str]:
-    """Return the name of the inlined struct that has this field, as a list of at most one."""
+    """Return a list with the name of the inlined struct that has the field, or an empty list."""
     for part in shape.inlined.values():
         if key in part.fields:
             return [part.name.rpartition(".")[2]]
@@ -316,7 +316,7 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged: the field is no pointer, list or map."""
+    """Report whether null leaves a field unchanged; it clears a pointer, a list or a map."""
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None

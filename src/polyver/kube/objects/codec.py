@@ -101,7 +101,7 @@ def open_object(raw: bytes | Raw) -> dict[str, Any]:
 def is_larger(value: Any, size: int) -> bool:
     """Report whether plain data would take more than about `size` bytes of JSON.
 
-    The function stops counting at `size`, so it is fast for large data, too.
+    The function stops counting at `size`, so it is fast even for large data.
 
     >>> is_larger({"a": ["b"] * 10}, 100), is_larger({"a": ["b"] * 100}, 100)
     (False, True)

@@ -2,9 +2,10 @@
 
 A message may come from polyver, from a blueprint or composition function, from an API server or
 from an HTTP client, and each of these may quote a value in its own form. So `Masks` masks a value
-in the usual forms: unchanged, in base64, in a URL, in JSON, and as Python shows a string. Programs
-also quote single lines of a value, and single strings of a value that is JSON, so these are masked,
-too. A text that is cut before it is masked can still show a part of a value: mask first, then cut.
+in the usual forms: unchanged, in base64, in a URL, in JSON, and as a Python string literal. Some
+programs quote single lines of a value, or single strings of a value that is JSON. So `Masks` also
+masks these lines and strings. Mask a text before you cut it: if a text is cut first, a part of a
+value may remain, and this part is not masked.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def go_type(value: Any) -> str:
 
 
 def go_text(value: Any, verb: str = "v") -> str:
-    """Write a value as Go prints it with `%v`, or with `%s`, which marks other types than string.
+    """Write a value as Go prints it with `%v` or `%s`; `%s` marks a value that is not a string.
 
     >>> go_text({"b": [1, None], "a": {"c": "d"}})
     'map[a:map[c:d] b:[1 <nil>]]'

@@ -27,7 +27,7 @@ class _Typed(Struct, rename="camel"):
 
 
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
-    """Yield the objects of an API group and of these kinds, including the items of a List."""
+    """Yield the objects of an API group whose kind is in `kinds`, including items of a List."""
     for document in documents:
         value, items = document.value, [document]
         if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:

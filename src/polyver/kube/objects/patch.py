@@ -282,7 +282,10 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]
 
 
 def _item_differences(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield the operations that turn one list into another, without equal items at both ends."""
+    """Yield the operations that turn one list into another.
+
+    Items that are equal at the start or at the end of both lists need no operation.
+    """
     most = min(len(before), len(after))
     start = next((n for n in range(most) if not same(before[n], after[n])), most)
     end = next((n for n in range(most - start) if not same(before[-1 - n], after[-1 - n])), None)

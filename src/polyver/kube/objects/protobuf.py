@@ -50,9 +50,9 @@ def decode_protobuf(
 ) -> dict[str, Any]:
     """Decode the object in a body by the shape that `shape_of` returns for its apiVersion and kind.
 
-    If the body lacks apiVersion or kind, that of the request path applies: `shape_of` then gets ""
-    in its place, and the decoded object lacks it, too. `expected` is the kind of the request
-    path, for error messages; if it is empty, error messages have only the fact.
+    If the body lacks apiVersion or kind, `shape_of` gets "" for the missing field, and must use the
+    apiVersion or kind of the request path. The decoded object then lacks the same field. `expected`
+    is the kind of the request path, for error messages; "" means that they name no kind.
 
     >>> config_map = Shape("object", fields={"data": Shape("object", values=Shape("string"))},
     ...                    numbers={2: "data"})

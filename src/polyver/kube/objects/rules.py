@@ -41,7 +41,7 @@ def check_metadata(
 ) -> list[Cause]:
     """Return all errors in the metadata of an object that is written.
 
-    `generating` is True for a create, where `generateName` is checked, too.
+    `generating` is True for a create. Only then `generateName` is checked.
     """
     causes = _check_name(metadata, name_problems, generating=generating)
     namespace = metadata.get("namespace") or ""

@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
-    """Apply `$retainKeys`: keep only the fields that it lists; it must list all changed fields."""
+    """Apply `$retainKeys`: keep only the fields in its list, which must have all changed fields."""
     if _RETAIN not in changes:
         return merged, changes
     named = changes.pop(_RETAIN)
@@ -201,7 +201,7 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the list that kube-apiserver takes for the old one afterwards."""
+    """Return the merged list, and the list that kube-apiserver later uses as the old list."""
     if not original and not patch:
         return original, original
     if not _holds_maps(original, patch):
@@ -292,7 +292,10 @@ def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[A
 def _in_both_orders(
     named: list[Any], others: list[Any], order: list[Any], server_order: list[Any], key: str | None
 ) -> list[Any]:
-    """Merge the items in the patch, in its order, with the other items, in the server's order."""
+    """Merge the items in the patch, in the order of the patch, with the other items.
+
+    The other items keep the order in which the server stores them.
+    """
     if key is None:
         wanted, known = _ranks(map(identity, order)), _ranks(map(identity, server_order))
         named = in_order([(identity(item), item) for item in named], wanted)

@@ -80,9 +80,15 @@ class Shape:
     merge_key: str = ""
     """Lists of built-in types: the field that identifies items in a strategic merge patch."""
     merges: bool = False
-    """Lists of built-in types: True if a strategic merge patch merges them, not replaces."""
+    """Lists of built-in types: True if a strategic merge patch merges the old and the new list.
+
+    If it is False, the new list replaces the old one.
+    """
     replaces: bool = False
-    """Objects of built-in types: True if a strategic merge patch replaces them, not merges."""
+    """Objects of built-in types: True if a strategic merge patch replaces the whole object.
+
+    If it is False, the patch is merged into the object.
+    """
     retained: frozenset[str] = frozenset()
     """Built-in types: fields in which a strategic merge patch may use $retainKeys."""
 

@@ -140,9 +140,9 @@ def _present(
 
 
 def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
-    """Build a path item: the operations, and beside them the parameters that they share.
+    """Build a path item from its operations, and the parameters that all operations share.
 
-    As in kube-apiserver, the parameters of a single operation also count as shared.
+    As in kube-apiserver, if there is only one operation, all its parameters count as shared.
     """
     shared = [*shared, _parameter("pretty")]
     if len(operations) == 1:
@@ -254,7 +254,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9]+")
 
 @cache
 def _words(group: str) -> str:
-    """Convert a group to its form in operation IDs, such as `RbacAuthorization`."""
+    """Convert the name of an API group to its form in operation IDs: `RbacAuthorization`."""
     text = (group or "core").removesuffix(".k8s.io")
     return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
 

@@ -128,7 +128,10 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the schemas that requests for these kinds also use: Patch, DeleteOptions, Status."""
+        """Add the schemas that patch and delete requests use, if these kinds support them.
+
+        Patch requests use Patch. Delete requests use DeleteOptions and Status.
+        """
         verbs = {verb for kind in kinds for verb in kind.verbs}
         if "patch" in verbs:
             self._use(f"{META}Patch")

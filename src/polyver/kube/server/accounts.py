@@ -47,7 +47,7 @@ __all__ = ["Accounts"]
 
 _SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
 _GRACE = 60.0
-"""The grace period: the seconds for which an object counts as existing after its deletion began."""
+"""The number of seconds for which an object still counts as existing after its deletion began."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
 _KIND = ResourceKind(
@@ -245,7 +245,7 @@ class Accounts:
             raise BadToken(f"{text} ({bound.uid})")
 
     def _is_gone(self, obj: Object) -> bool:
-        """Report whether the deletion of an object began longer ago than the grace period."""
+        """Report whether the deletion of an object began more than 60 seconds ago (`_GRACE`)."""
         since = obj["metadata"].get("deletionTimestamp")
         return bool(since) and since < self._server.timestamp(ahead=-_GRACE)
 

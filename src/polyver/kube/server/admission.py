@@ -43,7 +43,10 @@ class AdmissionRequest:
     user: User
     dry_run: bool
     applied: bool = False
-    """True for a server-side apply: fields that the field manager no longer applies are removed."""
+    """True if the write is a server-side apply.
+
+    An apply removes the fields that its field manager applied before and does not apply now.
+    """
     warnings: list[str] = field(default_factory=list)
     timeout: float = TIMEOUT
 
@@ -59,7 +62,7 @@ class Admission(Protocol):
 
 
 class AdmissionChain:
-    """All links of the chain: `mutate` of every link is called first, later every `validate`."""
+    """All links of the chain: `mutate` of every link is called before `validate` of any link."""
 
     def __init__(self, links: Sequence[Admission] = ()) -> None:
         self._links = list(links)

@@ -37,9 +37,12 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""Factors for `Call.run`: building a list is faster per byte than decoding a request body."""
+"""Values of `quick` for `Call.run`.
+
+Building a list takes less time per byte than decoding a request body.
+"""
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
-"""The kinds of formats that are built without decoding an object."""
+"""The values of `ResponseFormat.kind` for which no stored object is decoded."""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
@@ -71,7 +74,7 @@ def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
 
 
 def in_form(call: Call, obj: Object) -> Object:
-    """Convert an object to the requested format: a Table, its metadata only, or unchanged."""
+    """Convert an object to the requested format: a Table, its metadata, or the object itself."""
     form = call.form
     match form.kind:
         case "Table":
@@ -86,9 +89,10 @@ def in_form(call: Call, obj: Object) -> Object:
 def table_of(
     call: Call, objects: Sequence[Object], metadata: Object | None = None, *, columns: bool = True
 ) -> Object:
-    """Build a Table with a row for each object; `metadata` is that of a list.
+    """Build a Table with a row for each object; `metadata` is the metadata of the list.
 
-    The query parameter `includeObject` selects which part of its object each row contains.
+    Each row contains its object, only the object's metadata, or neither. The query parameter
+    `includeObject` selects this.
     """
     return to_table(
         objects,

@@ -75,14 +75,14 @@ class ApiServer:
         account_key: Callable[[], bytes] = _key,
     ) -> None:
         self.problem = ""
-        """Why the background work has failed; an empty string if it has not."""
+        """The reason why the background work failed; an empty string if it did not fail."""
         self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers for POST requests to further paths, by path.
+        """Handlers for POST requests to paths that kube-apiserver does not have, by path.
 
-        Only administrators are authorized for these requests.
+        Only administrators are authorized for these POST requests.
         """
         self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers for GET requests to further paths, by path."""
+        """Handlers for GET requests to paths that kube-apiserver does not have, by path."""
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -205,7 +205,7 @@ def _out_of_time() -> HttpResponse:
 
 
 def _error_of(call: Call, verb: str, failed: EntryNotConverted | ApiError) -> ApiError:
-    """Convert the exception of a failed request to the error for its client."""
+    """Convert the exception of a failed request to the error that the client gets."""
     if isinstance(failed, ApiError):
         return failed
     if verb in ("update", "patch", "create"):
@@ -289,9 +289,9 @@ _EVERY = 300.0
 
 
 async def _compact_regularly(store: Store, *, every: float = _EVERY) -> None:
-    """Compact the store at each interval, up to the revision at the previous interval.
+    """Compact the store every `every` seconds, up to the revision it had `every` seconds ago.
 
-    A watch or a paged list can therefore continue for at least one interval after its start.
+    A watch or a paged list can therefore continue for at least this time after its start.
     """
     before = store.revision
     while True:

@@ -86,7 +86,7 @@ class ApiServerApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def end_streams(self) -> None:
-        """End every watch as if its timeout had passed; a later watch ends immediately."""
+        """End every watch as if its timeout had passed; watches started later end immediately."""
         self._ending = True
         for stream in self._streams:
             stream.cancel()

@@ -72,9 +72,9 @@ def judge(
     validation: str,
     refusal: Callable[[Sequence[str]], ApiError],
 ) -> None:
-    """Raise an error, warn or do nothing about duplicate and unknown fields.
+    """Refuse, report or ignore the duplicate and unknown fields of a request body.
 
-    This depends on `validation`, the query parameter `fieldValidation`.
+    `validation` is the query parameter `fieldValidation`: an error, warnings or nothing.
     """
     if problems and validation == "Strict":
         raise refusal(problems)
@@ -123,7 +123,7 @@ def _typed_body(
 def _builtin_shape(expected: ResourceKind, api_version: str, name: str) -> Shape | None:
     """Find the shape of the kind that a protobuf body states.
 
-    The expected version or kind is used if the body does not state one.
+    If the body does not state its version or its kind, use the expected version or kind.
     """
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
@@ -208,7 +208,10 @@ def _kind_missing(kind: ResourceKind, body: bytes) -> str:
 
 
 def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
-    """Convert data to an object of the kind in the path; also return its unknown fields."""
+    """Convert data to an object of the kind in the path.
+
+    Return the object, and a message for each unknown field of the data.
+    """
     kind = _expected(call)
     if not kind.custom:
         decoded = decode_typed(data, _shape(call, kind))

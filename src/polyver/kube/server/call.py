@@ -24,17 +24,17 @@ __all__ = ["Call", "ServerContext"]
 SMALL = 4096
 """The size of a request, in bytes, up to which its work is done on the event loop."""
 _FEW_STEPS = 10_000
-"""The number of steps for which checks run on the event loop: they take some milliseconds."""
+"""The number of steps that a check may run on the event loop. They take some milliseconds."""
 _MOST_WARNED = 4096
 _LONGEST_WARNING = 256
 T = TypeVar("T")
 
 
 class Warnings:
-    """The warnings of one answer, each of them once, with the limits of kube-apiserver.
+    """The warnings of one answer, without duplicates, and with the limits of kube-apiserver.
 
     If all warnings together have more than 4096 characters, each warning is cut to 256 characters.
-    Warnings that are added when the cut warnings have reached 4096 characters are dropped.
+    If the cut warnings still have 4096 characters or more, no further warning is added.
     """
 
     __slots__ = ("_cut", "_known", "_length")
@@ -82,8 +82,8 @@ class ServerContext:
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion is being stored.
 
-    From the moment a namespace is added, the server refuses to create objects in this namespace. A
-    request that passed the check before has already given its object to the store.
+    The server refuses to create objects in these namespaces. A request that passed this check
+    before its namespace was added here has already given its object to the store.
     """
 
     def __post_init__(self) -> None:

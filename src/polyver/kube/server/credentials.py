@@ -1,4 +1,4 @@
-"""Certificates, keys and tokens of the server and its users, in a folder that only its owner reads.
+"""Certificates, keys and tokens of the server and its users, in a folder that is private.
 
 New certificates are created if the old ones are missing or damaged, will expire soon, or are not
 valid yet (because the clock was wrong when they were created). The library that reads certificates

@@ -33,7 +33,7 @@ _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """The rules of a custom kind: the rules of all custom kinds, and the schema of this kind."""
+    """The rules for writes of a custom kind: rules of all custom kinds, and the kind's schema."""
 
     unconditional = False
     counts = True
@@ -193,7 +193,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema as the key of a cache: it is hashed and compared by its digest."""
+    """A schema that is a key in the caches below: its digest is hashed and compared."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
@@ -201,7 +201,7 @@ class _Given:
 
 @lru_cache(maxsize=16)
 def _compiled_large(given: _Given) -> Schema:
-    """Compile a large schema; its cache is small, because compiled it takes much memory."""
+    """Compile a large schema; the cache is small, because the result takes much memory."""
     return compile_schema(given.schema)
 
 
@@ -211,7 +211,7 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a version; if it has none, return a schema that keeps all fields."""
+    """Return the schema of a version, or a schema that keeps all fields if there is none."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

@@ -182,7 +182,7 @@ def _check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> Non
 def _precondition_failed(call: Call, name: str, text: str) -> ApiError:
     """Build the error for a failed precondition.
 
-    Its details name the kind; those of other conflict errors name the resource.
+    The details of this error name the kind. The details of other conflict errors name the resource.
     """
     kind = call.resource.kind
     group = {"group": kind.group} if kind.group else {}

@@ -152,10 +152,11 @@ def _parts(kind: ResourceKind) -> list[Subresource]:
 def aggregated_discovery(
     kinds: Iterable[ResourceKind], *, core: bool, version: Literal["v2", "v2beta1"] = "v2"
 ) -> dict[str, object]:
-    """Build one document with all groups, versions and resources (aggregated discovery).
+    """Build an aggregated discovery document: groups with their versions and resources.
 
-    With `core` the document is for `/api`, otherwise for `/apis`. kubectl before 1.30 requests the
-    version v2beta1 of the document first, which newer servers no longer have.
+    With `core` the document is for `/api` and has only the core group. Otherwise it is for `/apis`
+    and has all other groups. kubectl before 1.30 first requests the document in the format v2beta1,
+    which newer API servers no longer have.
     """
     ordered = [kind for kind in in_order(kinds) if core is not bool(kind.group)]
     return {

@@ -58,7 +58,7 @@ class ApiDocuments:
 
 
 class _Edition:
-    """All documents about one edition of the catalogue; each is built at its first request."""
+    """All documents about one state of the catalogue; each is built at its first request."""
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition
@@ -207,7 +207,8 @@ def _as_yaml(body: bytes) -> bytes:
 def unknown_path(*, builtin: bool) -> HttpResponse:
     """Answer a request for a path that does not exist.
 
-    The answer is a Status for the groups of built-in kinds, and plain text for other paths.
+    With `builtin`, the path belongs to a group of built-in kinds, and the answer is a Status.
+    Otherwise the answer is plain text.
     """
     if builtin:
         text = "the server could not find the requested resource"

@@ -1,7 +1,7 @@
 """Authentication and authorization: finds the user of a request, and checks what the user may do.
 
-A few groups have fixed rules in the form of RBAC rules, which cannot be edited. The same rules
-authorize requests, and answer the reviews in which users request their own permissions.
+A few groups of users have fixed rules. The rules have the form of RBAC rules, but cannot be edited.
+The rules decide about requests, and about reviews with which users query their own permissions.
 """
 
 from __future__ import annotations
@@ -78,11 +78,17 @@ class AuthenticationResult:
 
 
 Authenticate = Callable[[str, Sequence[str]], AuthenticationResult]
-"""Checks a token for one of some audiences; without audiences, for this server."""
+"""Checks a token, which must be meant for one of the given audiences.
+
+If no audience is given, the token must be meant for this server.
+"""
 
 
 def shared_audiences(requested: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested audiences for which a token is meant, among those in `meant`."""
+    """Return the requested audiences that are in `meant`, the audiences of a token.
+
+    If `requested` is empty, the only requested audience is this server.
+    """
     return tuple(each for each in requested or (AUDIENCE,) if each in meant)
 
 
@@ -97,7 +103,10 @@ class Identities:
 
     @contextmanager
     def lend(self, user: User) -> Iterator[str]:
-        """Yield a token that is valid only in the body of the `with` statement and not stored."""
+        """Yield a token for a user; it is valid until the body of the `with` statement ends.
+
+        The token is not written to any file.
+        """
         token = secrets.token_urlsafe(32)
         self._lent[token.encode()] = user
         try:
@@ -163,7 +172,7 @@ def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) 
 def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
     """Return the user that a request impersonates, or `user` if it impersonates nobody.
 
-    Raise an error if `user` may not impersonate this user.
+    Raise an error if `user` may not impersonate the other user.
     """
     impersonation = [(k[12:], value) for k, value in headers if k.startswith("impersonate-")]
     if not impersonation:
@@ -184,7 +193,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the groups that every user of this type has, such as system:authenticated."""
+    """Add the groups that follow from the name of a user, such as system:authenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -210,7 +219,7 @@ class AuthorizationAttributes:
     """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """The path, if it is not that of a resource; the verb is then the method in lower case."""
+    """The path of a request for no resource; its verb is the HTTP method in lower case."""
 
     @property
     def part(self) -> str:

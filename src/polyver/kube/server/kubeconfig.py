@@ -102,7 +102,7 @@ def _encoded(file: Path) -> str:
 
 
 def _read(content: bytes, path: Path) -> Config:
-    """Decode a kubeconfig; raise an error for another file, which must not be overwritten."""
+    """Decode a kubeconfig; raise an error for any other content, so that it is not overwritten."""
     if not content.strip():
         return {}
     config = _decoded(content, path) if len(content) <= _LARGEST else None

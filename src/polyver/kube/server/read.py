@@ -1,4 +1,4 @@
-"""Answers GET requests for one object, and for lists in pages.
+"""Answers GET requests for one object or for a list, which can be divided into pages.
 
 Lists and watches have label and field selectors. To apply a selector, only the necessary part of a
 stored object is decoded.

@@ -34,7 +34,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The versions whose priority is not the usual one, with this priority."""
+"""The priority of each version that does not have the usual priority."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,
@@ -52,7 +52,10 @@ _GROUPS: Mapping[str, int] = {
     "rbac.authorization.k8s.io": 17000,
     "storage.k8s.io": 16800,
 }
-"""The priorities of built-in groups; the group of APIServices has none, as it is not listed."""
+"""The priorities of built-in groups.
+
+The group apiregistration.k8s.io is missing, because it has no APIService.
+"""
 
 _decoder = msgspec.json.Decoder()
 Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -115,7 +115,7 @@ class ServedResource:
         return _written(_head(self.stored or self.kind), await self.conversion.stored(obj))
 
     def is_shown(self, entry: StoreEntry) -> bool:
-        """Report whether the stored bytes of an entry can be sent unchanged, which is usual."""
+        """Report whether the stored bytes of an entry can be sent unchanged; usually they can."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
     def as_stored(self, entry: StoreEntry) -> Object:
@@ -157,7 +157,7 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
 
 
 class _About(msgspec.Struct):
-    """Decodes only the metadata of a stored object, as raw JSON."""
+    """The metadata of a stored object as JSON; the rest of the object is not decoded."""
 
     metadata: msgspec.Raw
 
@@ -174,7 +174,7 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
-    """Split a stored object into the bytes before and after its revision, for a new revision."""
+    """Split a stored object into the bytes before and after its revision, to set a new one."""
     obj: Object = _decode.decode(value)
     named = encode_sorted({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)
@@ -191,7 +191,10 @@ class ResourceCatalogue:
         self._by_key: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.edition = 0
-        """Grows with every change, which shows that documents about the catalogue are outdated."""
+        """A number that grows with every change of the catalogue.
+
+        Documents about the catalogue record this number, to find out when they are outdated.
+        """
         for resource in resources:
             self._by_key[_resource_key(resource)] = resource
         self._builtin = frozenset(group for group, _, _ in self._by_key)

@@ -50,7 +50,7 @@ class KindRules:
     """True if a new object may contain its status although the status is a subresource."""
 
     def default(self, obj: Object) -> None:
-        """Set defaults; the sender of the request becomes the owner of these fields."""
+        """Set defaults; the field manager of the request becomes the owner of these defaults."""
 
     def settle(self, obj: Object, *, applied: bool) -> None:
         """Change a valid object as kube-apiserver changes it when it stores or reads the object."""
@@ -89,7 +89,7 @@ class KindRules:
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
         """Return the problems that are tolerated because the old object had the same problems.
 
-        The client gets them as warnings, even if the write is refused for another reason.
+        The client gets these problems as warnings, even if the write is refused for another reason.
         """
         del obj, old
         return ()

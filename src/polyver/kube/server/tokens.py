@@ -39,7 +39,7 @@ class ClaimReference(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The claims about the service account, and about objects that must exist too."""
+    """The claims about the service account and the objects to which the token is bound."""
 
     namespace: str
     node: ClaimReference | None = None

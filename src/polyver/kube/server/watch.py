@@ -1,4 +1,4 @@
-"""Watches: a stream of events, one per line: first the existing objects, then every change."""
+"""Watches: streams of events, one per line. Existing objects come first, then every change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
 async def watch_objects(call: Call) -> HttpResponse:
-    """Answer with a stream of events; raise an error in the request before the stream begins."""
+    """Answer with a stream of events; if the request has an error, raise it before the stream."""
     options = ListOptions.read(call.query, watch=True)
     if call.api_path.name:  # a deprecated path below /watch/ that names one object
         named = f"metadata.name={call.api_path.name}"
@@ -195,7 +195,10 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return the last state that matched the selection, with the revision of the next change."""
+    """Return the last state of an object that matched the selection, with a later revision.
+
+    `revision` is the revision of the change with which the object stopped matching.
+    """
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 

@@ -60,7 +60,7 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The object of a write before admission, and its managedFields entries for an apply."""
+    """The object of a write before admission; for an apply, also its managedFields entries."""
 
     obj: Object
     owners: Sequence[Managed] | None = None
@@ -436,7 +436,7 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 def _must_be_specified(call: Call) -> ApiError:
     """Build the error for a missing resourceVersion.
 
-    Its message and details name the resource. All other errors 422 name the kind instead.
+    The message and details of this error name the resource. All other errors 422 name the kind.
     """
     kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")

@@ -52,7 +52,10 @@ having max(revision) > (select value from facts where name = 'newest')
 
 
 def lock_folder(folder: Path) -> IO[bytes]:
-    """Lock a folder for this process; the lock ends when the file is closed or the process ends."""
+    """Lock a folder for this process, and return the open lock file.
+
+    The lock ends when the lock file is closed or the process ends.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (folder / "lock").open("ab")

@@ -43,7 +43,7 @@ class Watcher:
         return bool(self._waiting) or self._end is not None
 
     async def batch(self, timeout: float) -> list[StoreEvent]:
-        """Return all pending events; an empty list if no event comes within the timeout."""
+        """Wait until an event is pending, at most for the timeout; return all pending events."""
         if not self._waiting and self._end is None:
             await self._sleep(timeout)
         if not self._waiting and self._end is not None:

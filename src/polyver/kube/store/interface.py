@@ -150,7 +150,7 @@ class StoreLocked(PolyverError):
 
 
 class StoreWatch(Protocol):
-    """A watch: all events of the keys with a prefix, in the order of revisions, each once."""
+    """A watch: delivers each event of the keys with a prefix once, in the order of revisions."""
 
     def __aiter__(self) -> AsyncIterator[StoreEvent]: ...
 
@@ -165,7 +165,7 @@ class StoreWatch(Protocol):
         """True if an event is pending, or if the watch has ended and its reader must notice."""
 
     async def batch(self, timeout: float) -> list[StoreEvent]:
-        """Return all pending events; an empty list if no event comes in `timeout` seconds."""
+        """Wait until an event is pending, at most `timeout` seconds; return all pending events."""
 
     def close(self) -> None: ...
 

@@ -70,7 +70,7 @@ class Recent:
             self._forget(next(iter(self._entries)))
 
     def begin(self, key: str) -> None:
-        """Drop the entry of a key because a write of this key is pending; there may be several."""
+        """Drop the entry of a key because a write of the key begins; several may be pending."""
         self._forget(key)
         self._changing[key] = self._changing.get(key, 0) + 1
 
@@ -273,8 +273,9 @@ class SqliteStore:
 
     @contextmanager
     def _snapshot(self, revision: int | None) -> Iterator[int]:
-        """Run all queries of the body on one state of the database; yield its newest revision.
+        """Run all queries in the body of the `with` statement on one state of the database.
 
+        Yield the newest revision of this state.
         Raise an error if `revision` is in the future or was compacted.
         """
         self._check_open()

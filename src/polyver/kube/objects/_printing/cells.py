@@ -76,7 +76,7 @@ class Printer:
     default_of: Callable[[Sequence[Object]], str | None] | None = None
     """Returns the name of the default object in a list, such as a StorageClass, to mark its row."""
     null_rows: bool = False
-    """True if an empty table has null as its rows, as in kube-apiserver for the oldest kinds."""
+    """True if `rows` is null in an empty table; in kube-apiserver, it is for the oldest kinds."""
 
 
 def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:
@@ -105,7 +105,7 @@ _SCALE = (
     (8 * _YEAR, "y", "d"),
     (float("inf"), "y", ""),
 )
-"""For durations below each limit: the unit, and the smaller unit that is added."""
+"""For durations below each limit: the unit, and the smaller unit for the rest ("" for none)."""
 _LIMITS = [limit for limit, _, _ in _SCALE]
 _LONGEST = (2**63 - 1) // 10**9
 """The longest duration in Go, in seconds: 292 years."""
@@ -114,7 +114,7 @@ _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def human_duration(seconds: float) -> str:
-    """Format a duration in short form; down to almost -2 seconds it is 0, because clocks differ.
+    """Format a duration in short form; more than -2 seconds count as 0, because clocks differ.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -181,7 +181,7 @@ def column(
 
 
 def integer(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf]:
-    """Return a column of integers."""
+    """Build a column of integers."""
     return column(name, cell, description, holds="integer")
 
 

@@ -231,7 +231,10 @@ def claim(volume: Object) -> str:
 
 
 def default_class(classes: Sequence[Object]) -> str | None:
-    """Return the name of the newest class that is marked as default, or the first of several."""
+    """Return the name of the newest class that is marked as default.
+
+    If several such classes are equally new, return the first of their names.
+    """
     marked = [each["metadata"] for each in classes if _says_default(each, *_DEFAULT_CLASS)]
     marked.sort(key=lambda metadata: metadata["name"])
     newest = max(marked, key=lambda each: each.get("creationTimestamp") or "", default=None)

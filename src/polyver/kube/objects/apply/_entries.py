@@ -41,8 +41,8 @@ class InvalidEntries(PolyverError):
 class ManagerIdentifier(NamedTuple):
     """The identity of an owner.
 
-    An applier is one owner in all API versions, so its `api_version` is empty. An updater is
-    another owner in each API version.
+    An applier is one owner in all API versions, so its `api_version` is empty. An updater is a
+    separate owner in each API version in which it wrote.
     """
 
     manager: str
@@ -177,7 +177,7 @@ def capped(owners: Owners) -> Owners:
 def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
     """Move the fields of an updater to the entry `ancient-changes` of its API version.
 
-    If there is no such entry, the updater `first` is renamed to it.
+    If this entry does not exist yet, the entry of the updater `first` gets the new name.
     """
     version, fields, time = owners.pop(identity)
     bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")

@@ -101,7 +101,7 @@ METADATA = Shape(
 
 @lru_cache(maxsize=1024)
 def type_of(shape: Shape) -> ApplySchema:
-    """Build the ApplySchema for the shape of an object; equal calls return the same one."""
+    """Build the ApplySchema for the shape of an object; equal shapes have the same ApplySchema."""
     return _Reader().whole(shape)
 
 

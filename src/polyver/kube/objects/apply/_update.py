@@ -102,14 +102,15 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """The object that a new object is compared with, so that all its fields count as added."""
+        """An object without fields of its own: all fields of a new object count as added to it."""
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
         """Convert an object to an API version; return None if the kind has no such version.
 
-        Raise `Mistyped` if the result does not fit its schema; `what` names it in the message.
+        Raise `Mistyped` if the result does not fit its schema. The error message calls the object
+        `what`.
         """
         if value.get("apiVersion") == api_version:
             return value
@@ -136,9 +137,9 @@ def resets_of(
 ) -> dict[str, Fields]:
     """Return the fields that a write cannot change, for each of these API versions of a kind.
 
-    The kind has the subresource /status: a write to the object cannot change the status, and a
-    write to /status cannot change the spec, for example. For a custom resource, pass all versions
-    for a write to /status, and only the version of the request for a write to the object.
+    The kind must have the subresource /status. Then a write to the object cannot change the status,
+    and a write to /status cannot change the spec, for example. For a write to /status of a custom
+    resource, pass all versions. For a write to the object, pass only the version of the request.
     """
     if subresource != "status":
         return {} if subresource == "scale" else dict.fromkeys(versions, _STATUS)
@@ -185,7 +186,11 @@ def _entries(value: Object) -> list[Entry]:
 
 
 def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
-    """Return the owners before the write: those that the client sends if valid, else as stored."""
+    """Return the owners before the write.
+
+    These are the owners that the client sends in managedFields. If the client sends none, or if its
+    managedFields are invalid, they are the stored owners.
+    """
     before = _entries(old) if old is not None else []
     given = (new.get("metadata") or {}).get("managedFields")
     if scope.subresource or not isinstance(given, list) or given == before:
@@ -326,9 +331,10 @@ def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
 
 
 def times_kept(old: Object, new: Object) -> Object:
-    """Return the new object, with the old times in managedFields if nothing else differs.
+    """Return the new object, with the old times in managedFields if only these times differ.
 
-    The write is then a no-op. `new` is the object to store, after defaults and admission.
+    A write with only new times thus becomes a no-op. `new` is the object to store, after defaults
+    and admission.
     """
     before, after = _entries(old), _entries(new)
     if [{**each, "time": None} for each in before] != [{**each, "time": None} for each in after]:

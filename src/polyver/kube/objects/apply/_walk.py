@@ -1,7 +1,7 @@
 """Operations on objects by their ApplySchema: owned fields, differences, merging and removal.
 
 Owned fields and differences are sets of fields. No function changes its arguments: a merged or
-pruned object is new where it differs, and shares the rest with its source.
+pruned object is new where it differs, and shares all other values with the given object.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _MISSING: Final = object()
 def fields_of(value: Object, shape: Shape) -> Fields:
     """Return the fields that a manager owns after applying this object.
 
-    A field that the shape declares is owned only through the values below it. A key of a map or an
-    item of a list is also owned itself.
+    A declared field that contains other fields is not owned itself: only the fields in it are. A
+    key of a map and an item of an associative list are owned, and so are the fields in them.
 
     >>> fields_of({"spec": {"color": "red"}}, Shape("object", preserves=True))
     {'f:spec': {'.': {}, 'f:color': {}}}
@@ -61,7 +61,7 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, schema: ApplySchema) -> Fields:
-    """Do the same as `fields_of` with the ApplySchema of the object or map."""
+    """Return the owned fields of an object or map, like `fields_of`, by its ApplySchema."""
     found: Fields = {}
     for key in sorted(value):
         each = value[key]
@@ -278,8 +278,8 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
 def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
     """Yield the items of a merged list in order: the index in the live list, and the name.
 
-    The index is -1 for an item of the configuration. Items of the configuration are in its order.
-    Items that only the live list has stay before the item of both lists that they preceded.
+    The index is -1 for an item of the configuration. Items of the configuration keep their order.
+    An item that only the live list has stays before the next item that both lists have.
     """
     ours, known, done = set(config), set(live), set[str]()
     shared = [name for name in reversed(config) if name in known]
@@ -336,7 +336,7 @@ def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return a set of fields to which each declared field with a member below it is added."""
+    """Return a set of fields, to which declared fields are added if a member is below them."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

@@ -126,8 +126,9 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""Types that encode themselves as JSON: for each the type and format of its shape, and the type of
-values in it.
+"""Types that encode themselves as JSON: by name, the type and format of the shape of each type.
+
+The third string is the type of the values inside, if there is one.
 """
 
 
@@ -186,7 +187,7 @@ class _Struct:
         self._retained |= part.retained
 
     def _note_emptiness(self, field: _Field) -> None:
-        """Record the value that replies have if the field is not set, or that replies omit it."""
+        """Record what replies contain if the field is not set: an empty value, or nothing."""
         shape = self._fields[field.name]
         is_struct = shape.type == "object" and shape.values is None
         if field.type.startswith("*"):

@@ -93,7 +93,7 @@ class Checks:
     def _read_simple(self) -> tuple[type | None, int]:
         """Return the Python type whose values are all valid, and the number of checks of a value.
 
-        The type is None if the schema has further constraints.
+        The type is None if the schema has constraints other than a type.
         """
         if len(self._types) != 1 or self._alternatives or self._enum:
             return None, 0
@@ -277,7 +277,10 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _equals(value: Any, known: Any) -> bool:
-    """Report whether a value equals a value of an enum; kube-apiserver converts the first."""
+    """Report whether `value` equals the enum value `known`.
+
+    As in kube-apiserver, a number is first converted to the type of the enum value.
+    """
     if isinstance(value, bool) or isinstance(known, bool | list | dict) or known is None:
         return same(value, known)
     if isinstance(value, int) and isinstance(known, str):

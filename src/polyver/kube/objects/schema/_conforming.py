@@ -39,7 +39,10 @@ def prune(value: Any, schema: StructuralSchema | None, path: str, dropped: list[
 def _spare_items(
     value: list[Any], items: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Prune below a list that preserves unknown fields; its items preserve their fields, too."""
+    """Prune the values inside the items of a list that preserves unknown fields.
+
+    The items preserve their own unknown fields.
+    """
     if items is None:
         return
     for number, item in enumerate(value):
@@ -85,7 +88,10 @@ _FILLED = frozenset([dict, list, type(None)])
 
 
 def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
-    """Add missing defaults, in place; replace or, with `drop`, drop nulls that are not allowed."""
+    """Add missing defaults, in place, and replace nulls that are not allowed by their default.
+
+    With `drop`, drop nulls that are not allowed and have no default.
+    """
     if type(value) is dict:
         _fill_in_fields(value, schema, drop=drop)
     elif type(value) is list and schema.items is not None:

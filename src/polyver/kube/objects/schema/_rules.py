@@ -74,7 +74,7 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables that the rule sees; with optionalOldSelf, oldSelf is an optional."""
+        """Return the variables of the rule; with optionalOldSelf, oldSelf is a CEL optional."""
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
@@ -99,7 +99,7 @@ class _Rule:
     def message_for(self, variables: Mapping[str, Any], findings: Findings) -> str:
         """Evaluate messageExpression; return `message` if there is none or if it fails.
 
-        As in kube-apiserver, oldSelf is never an optional in messageExpression.
+        As in kube-apiserver, oldSelf is never a CEL optional in messageExpression.
         """
         plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
         if self._message is None:
@@ -118,7 +118,7 @@ class _Rule:
 class _Before:
     """In an update, a value and the old value that matches it, if there is one.
 
-    `around` is the same for the mapping or list around the value.
+    `around` is the `_Before` of the mapping or list that contains the value.
     """
 
     value: Any = NEW
@@ -128,7 +128,7 @@ class _Before:
     root: bool = False
 
     def inside(self, key: str) -> _Before:
-        """Return the same for a field of the value."""
+        """Return the `_Before` of a field of the value."""
         if self.old is NEW:
             return self
         if self.root and key in ("apiVersion", "kind"):
@@ -140,7 +140,7 @@ class _Before:
         return _Before(self.value[key], self.old[key], structure, self)
 
     def item(self, number: int, olds: OldItems) -> _Before:
-        """Return the same for an item of the value, which is a list."""
+        """Return the `_Before` of an item of the value, which is a list."""
         if self.old is NEW:
             return self
         old = olds.like(self.value[number])
@@ -153,7 +153,8 @@ class _Before:
     def is_same(self) -> bool:
         """True if the value did not change.
 
-        If no old value matches it, the nearest value around it with a matching old value counts.
+        If no old value matches the value, the result is that of the nearest mapping or list around
+        it that has a matching old value.
         """
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)

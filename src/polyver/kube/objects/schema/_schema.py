@@ -74,9 +74,9 @@ class Schema:
     def prune(self, obj: dict[str, Any]) -> list[str]:
         """Drop unknown fields, in place, and return their paths.
 
-        The paths are in the order of kube-apiserver's warnings. The metadata of embedded resources
-        is pruned, too; if it cannot be decoded, `MalformedMetadata` is raised. The object's own
-        metadata is not pruned.
+        The paths are in the order of kube-apiserver's warnings. The object's own metadata is not
+        pruned, but the metadata of embedded resources is. If the metadata of an embedded resource
+        cannot be decoded, raise `MalformedMetadata`.
         """
         if self._quick.fits(obj):
             return []

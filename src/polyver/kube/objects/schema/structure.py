@@ -52,7 +52,7 @@ class StructuralSchema:
     has_lists: bool = False
     """True if this or an inner schema has a list of type set or map."""
     listed: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields whose schema is or contains such a list."""
+    """The fields whose schema is or contains a list of type set or map."""
     has_embedded: bool = False
     """True if this or an inner schema is an embedded resource."""
 

@@ -1,4 +1,4 @@
-"""Conversion of custom resources between versions: by a webhook, or by a converter in process."""
+"""Conversion of custom resources between versions, by a webhook or a converter in this process."""
 
 from __future__ import annotations
 

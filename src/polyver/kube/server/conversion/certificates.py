@@ -23,9 +23,9 @@ _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21, 27)
 
 
 def context_for(bundle: bytes) -> ssl.SSLContext:
-    """Create a TLS context that trusts the CAs in `bundle`, or the machine's CAs if it is empty.
+    """Create a TLS context that trusts the CAs in `bundle`.
 
-    Raise SSLError if the bundle is not valid.
+    If `bundle` is empty, trust the CAs of the machine. Raise SSLError if `bundle` is not valid.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Certificates in the bundle are trusted even if they are not self-signed.

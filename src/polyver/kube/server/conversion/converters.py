@@ -24,7 +24,7 @@ class ObjectConverter(Protocol):
     def calls_functions(self) -> bool:
         """True if conversions call conversion functions.
 
-        These are user code, which may take any time and raise any exception.
+        Conversion functions are user code, which may take any time and raise any exception.
         """
         ...
 

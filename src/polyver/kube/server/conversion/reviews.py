@@ -2,7 +2,8 @@
 
 As in kube-apiserver, each review contains one object; errors have the wording of kube-apiserver. If
 the new object of a write cannot be converted, the client gets the error of the conversion. If a
-stored object cannot be converted, the client gets one of the errors at the end of this module.
+stored object cannot be converted, the client gets an error that `unreadable`, `unreadable_update`
+or `unreadable_list` builds.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class ConversionRequest:
 
     @property
     def body(self) -> bytes:
-        """Encode the review; the resourceVersion of the object is left out, as it is irrelevant."""
+        """Encode the review without the object's resourceVersion, which conversions do not need."""
         metadata = self.obj.get("metadata")
         sent = self.obj
         if isinstance(metadata, dict) and "resourceVersion" in metadata:
@@ -194,9 +195,9 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 def _read(body: bytes) -> tuple[_Answer, str]:
-    """Decode an answer; also return its problem, or an empty string.
+    """Decode an answer; return it with the problem that was found, or with an empty string.
 
-    The caller checks the kind of the answer before it raises the problem.
+    The caller checks the kind of the answer before it raises an error for the problem.
     """
     try:
         return _answer.decode(body), ""
@@ -356,7 +357,7 @@ def unreadable_update(found: UnreadableObject) -> ApiError:
 
 
 def unreadable_list(kind: ResourceKind, found: Sequence[UnreadableObject]) -> ApiError:
-    """Build the error for a list, or for the list of a deletecollection, with such objects.
+    """Build the error for a list or deletecollection with objects that cannot be converted.
 
     The message contains the first problem. The causes contain up to 100 problems.
     """

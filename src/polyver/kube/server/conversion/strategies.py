@@ -1,4 +1,4 @@
-"""Conversion strategies of a custom kind: a webhook, a converter in process, or renaming.
+"""Conversion strategies of a custom kind: a webhook, a converter in this process, or renaming.
 
 Renaming changes only the apiVersion. As in kube-apiserver, lists and watches get converted objects
 from a cache, so that an unchanged object is converted once per version. Writes, and a GET without a
@@ -68,7 +68,10 @@ class ConversionStrategy(Protocol):
     """Converts objects of a kind between versions."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Convert an object to a version, as new data; raise ApiError if the conversion fails."""
+        """Build the object in another version; raise ApiError if the conversion fails.
+
+        The given object is not changed.
+        """
         ...
 
     async def close(self) -> None:

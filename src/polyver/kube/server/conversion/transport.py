@@ -92,7 +92,7 @@ class Transport:
         timeout: float,
         timed_out: str = _TIMED_OUT,
     ) -> None:
-        """`timed_out` is the error message for the case that no answer comes in time."""
+        """`timed_out` is the error message for a call that gets no answer within its timeout."""
         self._address = address
         self._new_context = context
         self._context: ssl.SSLContext | None = None
@@ -225,7 +225,7 @@ async def post_with_retries(transport: Transport, body: bytes, *, until: float) 
 
 
 async def _sleep(seconds: float, *, until: float) -> None:
-    """Sleep, but at most until the deadline; a call after the deadline times out."""
+    """Sleep, but at most until the deadline; the next call to the webhook then times out."""
     left = until - asyncio.get_running_loop().time()
     await asyncio.sleep(min(seconds, max(left, 0)))
 
@@ -301,7 +301,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     route: str
-    """The local and the remote address, recorded because a closed connection has none."""
+    """The local and the remote address: a closed socket no longer has these addresses."""
     since: float = 0.0
 
     @property
@@ -348,9 +348,9 @@ def _malformed(data: bytes, call: _Call) -> _Stopped:
 
 
 def _ended(call: _Call, parser: httptools.HttpResponseParser) -> WebhookResponse:
-    """Return a response whose end is the end of the connection.
+    """Return a response that ends because the server closed the connection.
 
-    Raise an error if the headers announced a longer response.
+    Raise an error if the headers announced the length of the response.
     """
     if not call.has_headers:
         raise _Stopped("unexpected EOF" if call.received else "EOF")

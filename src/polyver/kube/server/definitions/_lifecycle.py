@@ -281,7 +281,7 @@ class Definitions:
     async def _write(self, entry: StoreEntry, new: Object, *, delete: bool = False) -> bool:
         """Write the new state of a CRD; return False if the CRD has changed since it was read.
 
-        In this case the watch reports the other change, and the CRD is processed again.
+        If the CRD has changed, the watch reports this change, and the CRD is processed again.
         """
         resource = self._resource
         if not delete:

@@ -26,7 +26,7 @@ from polyver.kube.store import StoreEntry
 __all__ = ["DroppedVersions"]
 
 _SOME: Final = 200
-"""The number of objects that are checked before other requests run."""
+"""The number of objects that are checked at a time; in between, other requests are answered."""
 _NAMED: Final = 3
 
 

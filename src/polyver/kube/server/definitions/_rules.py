@@ -357,9 +357,9 @@ def _check_stored(stored: list[str] | None, versions: Sequence[Object]) -> Itera
 
 
 def _may_have_any_ca(old: Object) -> bool:
-    """Report whether an invalid CA bundle is accepted.
+    """Report whether an update of a CRD may contain an invalid CA bundle.
 
-    It is accepted until the CRD is established, and if the old CA bundle was invalid too.
+    It may if the CRD is not established yet, or if the old CA bundle is already invalid.
     """
     if not is_established(old):
         return True

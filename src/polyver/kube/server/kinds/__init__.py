@@ -1,4 +1,4 @@
-"""The built-in kinds, and the rules that each adds to a write."""
+"""The built-in kinds, and the rules that each of these kinds has for writes."""
 
 from __future__ import annotations
 

@@ -149,8 +149,8 @@ class ServiceAddresses:
 def _set_families(spec: Object, review: AdmissionRequest) -> None:
     """Set the IP families of a Service.
 
-    The cluster supports only IPv4. However, a headless Service without a selector may have both
-    families.
+    The cluster supports only IPv4. However, a headless Service without a selector may have the
+    families IPv4 and IPv6.
     """
     if not is_headless(spec):
         for number, family in enumerate(spec.get("ipFamilies") or ()):

@@ -269,7 +269,7 @@ def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
 
 
 def check_resource_name(field: str, name: str) -> Iterator[Cause]:
-    """Yield the problems of a resource name, which must be standard (cpu) or have a domain."""
+    """Yield the problems of a resource name, such as `cpu` or `example.com/gpu`."""
     yield from check_name(field, name, label_key_problems)
     if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
         text = "must be a standard resource type or fully qualified"
@@ -286,7 +286,7 @@ def is_extended(name: str) -> bool:
 def check_resources(path: str, resources: Object | None) -> Iterator[Cause]:
     """Yield the problems of limits and requests, sorted by resource name.
 
-    The order of kube-apiserver is random.
+    kube-apiserver reports the same problems in random order.
     """
     limits = (resources or {}).get("limits") or {}
     requests = (resources or {}).get("requests") or {}

@@ -1,7 +1,7 @@
 """Default values of fields, by the type that contains the field.
 
-They are listed by type and not by kind, because several kinds contain values of one type. For
-example, Pods and CronJobs contain containers.
+This module lists the defaults by type and not by kind, because several kinds contain values of the
+same type. For example, Pods and CronJobs contain containers.
 """
 
 from __future__ import annotations
@@ -249,7 +249,10 @@ def _daemon_strategy(strategy: Object) -> Object:
 
 
 def _stateful_strategy(strategy: Object) -> Object:
-    """Set the defaults of a rolling update, unless the object sets the type without details."""
+    """Set the defaults of a rolling update.
+
+    If the object sets `type` but not `rollingUpdate`, no default is set.
+    """
     kind, given = strategy.get("type"), strategy.get("rollingUpdate")
     if kind is None or (kind == "RollingUpdate" and given is not None):
         rolling = {"maxUnavailable": 1, "partition": 0} | (given or {})

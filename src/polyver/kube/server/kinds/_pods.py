@@ -150,7 +150,7 @@ def _check_sharing(path: str, spec: Object) -> Iterator[Cause]:
 
 
 def _check_rest(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield the problems of the other scheduling fields."""
+    """Yield the problems of tolerations, host aliases, priority class and preemption policy."""
     yield from _check_tolerations(f"{path}.tolerations", spec.get("tolerations") or [])
     for number, alias in enumerate(spec.get("hostAliases") or ()):
         yield from check_address(f"{path}.hostAliases[{number}].ip", alias.get("ip") or "")

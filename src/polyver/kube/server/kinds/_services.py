@@ -89,7 +89,7 @@ def _has_address(spec: Object) -> bool:
 
 
 def _paired(spec: Object, before: Object) -> Object:
-    """Set the first of clusterIPs to clusterIP if only clusterIP was set or changed."""
+    """Copy clusterIP to the first item of clusterIPs, if only clusterIP was set or changed."""
     one, many = spec.get("clusterIP"), spec.get("clusterIPs")
     if one and (not many or (many == before.get("clusterIPs") and one != before.get("clusterIP"))):
         return spec | {"clusterIPs": [one, *(many or [])[1:]]}

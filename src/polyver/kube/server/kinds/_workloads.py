@@ -33,10 +33,14 @@ __all__ = [
 
 
 class _Workload(BuiltinRules):
-    """The rules of kinds with a pod template, and an immutable selector for the template."""
+    """The rules that workloads share.
+
+    A workload has a pod template, and a selector that must match the labels of the template. The
+    selector is immutable.
+    """
 
     _word = ""
-    """The word for the kind in the error about an empty selector."""
+    """The kind that the error message about an empty selector names."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*self._check(obj["spec"])]
@@ -108,7 +112,10 @@ def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
 
 
 def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
-    """Yield a cause if the pods of a workload would end, because workloads replace ended pods."""
+    """Yield a cause for each field of a pod template with which its pods would end.
+
+    Such fields are not allowed, because a workload replaces each pod that ends.
+    """
     policy = pod.get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield unsupported(f"{path}.restartPolicy", policy, ["Always"])

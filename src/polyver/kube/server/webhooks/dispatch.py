@@ -330,7 +330,10 @@ def _unshown(problem: ApiError) -> ApiError:
 
 
 def _unshown_twice(problem: ApiError) -> ApiError:
-    """Build the same error for mutating webhooks, for which kube-apiserver wraps it twice."""
+    """Build the error of `_unshown` for a mutating webhook.
+
+    kube-apiserver wraps the error of the conversion twice if the webhook is mutating.
+    """
     return internal(internal(problem.message).message)
 
 
