@@ -67,8 +67,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 
 
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
-    """Find the revision for a rollback: `to`, or else the newest one with other content than now.
-    """
+    """Find the revision for a rollback: `to`, or else the newest one with other content."""
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it was never resolved")
     if not to:

@@ -268,10 +268,9 @@ def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]
 def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
     """Return the names of the applications that use each release, by the release's name.
 
-    A reference with a pin uses the pinned release until it has moved. It also counts as a user of
-    the release to which it is going to move. There are two exceptions: a reference with an invalid
-    selector uses no release, and a pinned release is not in use if the application was never
-    applied completely.
+    A reference with a pin uses the pinned release until it has moved, unless its application failed
+    and was never applied completely. It also counts as a user of the release to which it is going
+    to move. A reference with an invalid selector does not move.
     """
     found: dict[str, set[str]] = {}
     for use in uses:

@@ -62,8 +62,7 @@ class PlannedDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedApplication:
-    """The effects of a plan on one application, except its changed objects, which the report has.
-    """
+    """The effects of a plan on one application; the plan's `report` has its changed objects."""
 
     name: str
     written: bool

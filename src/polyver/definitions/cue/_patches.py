@@ -164,8 +164,7 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """Return the items that only the object's list has; raise an error for a closed patch list.
-        """
+        """Return the items that only the object's list has; refuse a closed list in the patch."""
         is_open = self._is_open(len(base), path)
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"

@@ -261,8 +261,7 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to the earlier releases: the API server has refused objects of the new releases.
-        """
+        """Return to the earlier releases: the API server has refused objects of the new ones."""
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
         assert failure is not None
