@@ -118,8 +118,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield the requests of an ActionSet: its preferred versions, for phases without a version.
-        """
+        """Yield the preferred version of an ActionSet for each phase that has no `funcVersion`."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))

@@ -187,7 +187,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Options for the run of the pipeline."""
+    """The options for running the pipeline."""
 
     revisions: tuple[str, ...]
     folder: Path
@@ -210,7 +210,9 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read the input files and render; if the command is interrupted, end all child processes."""
+    """Read the input files and render. If the command is interrupted, end all child processes
+    first.
+    """
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()

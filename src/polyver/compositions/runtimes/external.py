@@ -1,4 +1,5 @@
-"""Runtime for function revisions that an external server serves; an annotation has its address."""
+"""Runtime for function revisions that an external server serves, whose address an annotation has.
+"""
 
 from __future__ import annotations
 

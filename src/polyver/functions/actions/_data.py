@@ -116,8 +116,7 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Render the output artifacts that use no data of phases, so that any template can read them.
-    """
+    """Render the output artifacts that use no data of phases: any template can read these."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
     for name, artifact in written.items():

@@ -193,7 +193,7 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the output artifacts that use no data of phases, so that any phase can read them.
+        """Yield the names of output artifacts that use no data of phases: any phase can read these.
         """
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]

@@ -26,8 +26,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """A template and the object that it reads; the condition holds if the template renders `true`.
-    """
+    """A template, and the object that it reads. The condition holds if the result is `true`."""
 
     condition: str
     reference: Annotated[dict[str, Any], Alias("objectReference")]

@@ -144,8 +144,7 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Report whether a cluster is configured, and the project has neither functions nor catalogue.
-    """
+    """Report whether a cluster is configured, but neither local functions nor a catalogue."""
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 

@@ -41,8 +41,7 @@ class ServedFunctions:
 
     @property
     def known(self) -> Functions:
-        """The functions in the form that commands use; they have no code, so nobody can call them.
-        """
+        """The functions in the form that commands use. They have no code and cannot be called."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property

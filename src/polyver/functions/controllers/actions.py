@@ -108,8 +108,7 @@ class ActionSetController(Controller[Key]):
         return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
 
     async def close(self) -> None:
-        """Wait for running calls for the shutdown grace period; then cancel the calls that are
-        left.
+        """Wait for running calls during the grace period `CallLimits.grace`; then cancel the rest.
 
         The next controller handles the cancelled calls as interrupted calls.
         """

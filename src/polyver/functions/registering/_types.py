@@ -127,7 +127,7 @@ def _written_as(value: object, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A union: a value is read by a type that it has, else by the first type that can convert it.
+    """A union of types: a value keeps a type that it has; else the first possible type converts it.
     """
 
     members: tuple[ArgumentType, ...]
