@@ -33,9 +33,7 @@ def step_selector(step: object) -> Selector:
 
 
 def switched_off(step: object, at: str) -> list[Refusal]:
-    """Return a refusal for each field of a step that is set, but needs the feature
-    FunctionRevisions.
-    """
+    """Return a refusal for each field of a step that requires the feature FunctionRevisions."""
     return [
         Refusal(
             "FeatureOff",

@@ -83,8 +83,7 @@ def package_links(client: Client, users: Users, *, several: bool) -> list[Admiss
 def package_controllers(
     client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
-    """Return the controllers of the capability compositions. When they end, they close `runtime`.
-    """
+    """Return the controllers of the capability compositions; at their end, they close `runtime`."""
     from polyver.compositions.controllers.composites import CompositeController
     from polyver.compositions.controllers.compositions import (
         CompositeDefinitionController,

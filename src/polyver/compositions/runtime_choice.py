@@ -1,6 +1,4 @@
-"""Chooses the runtime of composition functions, and the folders for functions that run as
-processes.
-"""
+"""Chooses the runtime of composition functions, and the folders that function processes use."""
 
 from __future__ import annotations
 

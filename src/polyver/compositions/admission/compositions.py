@@ -153,8 +153,7 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Refuses invalid Compositions, and the deletion of a Composition that composite resources use.
-    """
+    """Refuses invalid Compositions, and the deletion of a Composition in use."""
 
     plural = COMPOSITIONS.names.plural
 

@@ -72,8 +72,7 @@ class Meaning:
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
-    """Translate the message of a gRPC error UNAVAILABLE, which a missing or broken connection
-    causes.
+    """Translate the message of UNAVAILABLE: why a connection failed, or why it broke.
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
@@ -173,8 +172,7 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 
 
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
-    """Build the error for a failed call. `sent` is true if the function may have got the request.
-    """
+    """Build the error for a failed call; `sent` is true if the function may have the request."""
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 

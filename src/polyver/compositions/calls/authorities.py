@@ -71,8 +71,7 @@ class DropFunctionAuthority:
 def plan(
     signers: Sequence[FunctionAuthority], now: datetime.datetime
 ) -> CreateFunctionAuthority | DropFunctionAuthority | None:
-    """Return the next rotation step, or None if no step is due. `signers` begins with the oldest
-    CA.
+    """Return the next rotation step; None if no step is due. `signers` begins with the oldest CA.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
     CreateFunctionAuthority()

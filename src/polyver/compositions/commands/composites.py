@@ -1,5 +1,4 @@
-"""Reads composite resources from a cluster: which revisions they use, and which they would get now.
-"""
+"""Reads which revisions composite resources on a cluster use, and which they would get now."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class CompositionSnapshot:
     installed: FunctionLineages
 
     def explain(self, obj: Object) -> CompositeExplanation:
-        """Explain which revisions a composite resource uses, and which revisions it would get now.
-        """
+        """Explain which revisions a composite resource uses, and which it would get now."""
         group = obj["apiVersion"].rpartition("/")[0]
         defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
         asking = read_composite(obj, defined)
@@ -198,9 +196,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A table row with one choice of a composite resource: composition, revision or function
-    revision.
-    """
+    """One choice of a composite resource: its composition, revision, or a function revision."""
 
     part: str
     asks: str

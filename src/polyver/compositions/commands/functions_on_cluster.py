@@ -1,5 +1,4 @@
-"""Reads composition functions from a cluster: their revisions, and which revision each step gets.
-"""
+"""Reads composition functions from a cluster, with their revisions and the steps that call them."""
 
 from __future__ import annotations
 
@@ -185,8 +184,7 @@ def named(text: str) -> tuple[str, str]:
 
 
 def revision_in(installed: InstalledFunction, text: str) -> Release:
-    """Find a revision of a Function by its name, its number, or the digits at the end of its name.
-    """
+    """Find a revision of a Function by its name, its number, or the last digits of its name."""
     return revision_called(installed.name, installed.lineage, text)
 
 

@@ -210,9 +210,7 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read the input files and render. If the command is interrupted, end all child processes
-    first.
-    """
+    """Read the input files and render; if the command is interrupted, first end all processes."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()

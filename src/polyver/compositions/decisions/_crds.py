@@ -287,8 +287,7 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
-    """Return the API version and kind of the CRD's storage version, even if it is not defined now.
-    """
+    """Return the API version and kind of the CRD's storage version, even if no longer defined."""
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])
     return {"apiVersion": f"{spec['group']}/{stored}", "kind": spec["names"]["kind"]}

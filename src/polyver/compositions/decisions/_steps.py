@@ -302,8 +302,7 @@ def moved_pipelines(
 
 
 def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """Return the pin to which a selector resolves; else the names of all releases that it matches.
-    """
+    """Return the pin to which a selector resolves; else the names of all releases it matches."""
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:

@@ -236,8 +236,7 @@ def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage
 
 
 def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFunctionRevision:
-    """Build a revision with this content. It is active, unless users activate revisions themselves.
-    """
+    """Build a revision with this content. It is active, unless users activate revisions."""
     made = KnownFunctionRevision(
         revision_name(function.name, digest), number, digest, active=function.automatic
     )

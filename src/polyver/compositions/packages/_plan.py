@@ -60,9 +60,7 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlan:
-    """Changes to make for a Function, in the order of the fields. If there are refusals, there are
-    none.
-    """
+    """Changes to make for a Function, in the order of the fields; none if there are refusals."""
 
     create: KnownFunctionRevision | None = None
     changes: tuple[KnownFunctionRevision, ...] = ()
@@ -154,9 +152,7 @@ def _taken(
 
 
 def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:
-    """Return revisions by name, with distinct numbers. Revisions that are being deleted keep
-    theirs.
-    """
+    """Return revisions by name, with distinct numbers; those being deleted keep their numbers."""
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 

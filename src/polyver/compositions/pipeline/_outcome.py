@@ -142,8 +142,7 @@ def refused(refusal: Refusal) -> PipelineOutcome:
 
 
 def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
-    """Return the outcome with the resources `missing`, which have other owners, marked as unready.
-    """
+    """Return the outcome with `missing`, resources of other owners, marked as unready."""
     if not missing:
         return outcome
     unready = tuple(sorted({*outcome.unready, *missing}))

@@ -1,5 +1,4 @@
-"""Runtime for function revisions that an external server serves, whose address an annotation has.
-"""
+"""Runtime for function revisions that external servers serve; annotations have the addresses."""
 
 from __future__ import annotations
 

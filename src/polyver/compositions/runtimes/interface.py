@@ -93,9 +93,7 @@ class Runtime(Protocol):
         """Stop serving a revision; its calls in progress may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """Build the endpoint for calls of a revision from `status.endpoint` of the
-        FunctionRevision.
-        """
+        """Build the endpoint for calls of a FunctionRevision from its `status.endpoint`."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Register a callback, which gets the name of each revision whose status changes."""

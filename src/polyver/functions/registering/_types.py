@@ -127,8 +127,7 @@ def _written_as(value: object, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A union of types: a value keeps a type that it has; else the first possible type converts it.
-    """
+    """A union of types: a value keeps its type if it can, else the first possible type is used."""
 
     members: tuple[ArgumentType, ...]
 

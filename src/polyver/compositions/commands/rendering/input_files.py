@@ -96,9 +96,7 @@ class _Metadata(_Unnamed, kw_only=True):
 
 
 class _Observed(msgspec.Struct, rename="camel"):
-    """The required fields of an observed resource. Its name may be missing, as in some of
-    Crossplane's examples.
-    """
+    """The required fields of an observed resource, whose name may be missing."""
 
     api_version: str
     kind: str
@@ -256,8 +254,9 @@ def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object
 def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
     """Read the observed composed resources; return them by their names in the pipeline.
 
-    Resources of other owners are also returned, as by Crossplane's command, but with a warning: the
-    controller would not pass these resources to functions.
+    Some resources cause a warning, because the controller would not pass them to functions:
+    resources of other owners, and resources without a name in the pipeline. They are returned
+    nevertheless, as by Crossplane's command.
     """
     found: dict[str, LocatedObject] = {}
     for each in _objects(path, _Observed):
@@ -330,9 +329,7 @@ def _decoded(document: Document, key: str, text: str) -> bytes:
 
 
 def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
-    """Build the initial context of the pipeline. If a key has a file and a value, the value is
-    used.
-    """
+    """Build the initial context of the pipeline; if a key has a file and a value, use the value."""
     found: Object = {}
     for text in files:
         key, path = _pair(text, "--context-files", "KEY=FILE")

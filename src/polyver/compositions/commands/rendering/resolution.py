@@ -118,9 +118,7 @@ def _content_with(asking: Composite, revision: LocatedObject, written: LocatedOb
 
 
 def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
-    """Return the CompositionRevisions in the input files, and those that the Compositions would
-    get.
-    """
+    """Return the CompositionRevisions in the input files, and those that Compositions would get."""
     there = {each.name: each for each in written if each.kind == COMPOSITION_REVISIONS.kind}
     for each in written:
         if each.kind != COMPOSITION_REVISIONS.kind:

@@ -89,9 +89,7 @@ class CompositeApplyResult:
 
 
 class _Last(NamedTuple):
-    """Record of the last apply of an object: its digest, its uid and the digest of its owned
-    fields.
-    """
+    """Record of the last apply: the object's digest and uid, and the digest of the owned fields."""
 
     wanted: str
     uid: str
@@ -150,8 +148,7 @@ class CompositeApplier:
         composed: Sequence[ComposedResource],
         there: Mapping[AppliedObject, Object],
     ) -> CompositeApplyResult:
-        """Apply all composed resources. If the API server refuses one, the others are still
-        applied.
+        """Apply all composed resources; if the API server refuses one, still apply the others.
 
         `there` contains the objects that exist already.
         """

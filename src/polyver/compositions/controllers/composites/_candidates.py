@@ -46,9 +46,7 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class CachedCompositionRevision:
-    """The fields of a CompositionRevision that are needed to choose it, and to find who calls a
-    function.
-    """
+    """The fields of a CompositionRevision that are needed to choose it and its functions."""
 
     obj: Object
     pipeline: CompositionPipeline
@@ -166,9 +164,7 @@ class CompositionCache:
 
     @property
     def installed(self) -> FunctionLineages:
-        """The lineages of all functions. After a change of a function revision, this is another
-        object.
-        """
+        """The lineages of all functions; a new object after each change of a function revision."""
         if self._installed is None:
             every = (each for some in self._functions.values() for each in some.values())
             self._installed = FunctionLineages(every)

@@ -123,10 +123,9 @@ class ConcurrencyLimits(Generic[K]):
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
-        """Wait for a moment until all revisions have room for a call; if they have, occupy the
-        room.
+        """Report whether all revisions have room for a call, now or in a moment; occupy the room.
 
-        Return whether there was room. If not, the key is parked, and woken when there is room.
+        If a revision has no room, the key is parked, and woken when there is room.
         """
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
@@ -194,17 +193,14 @@ class ConcurrencyLimits(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Report whether a key has lost two calls of a revision in a row, so that other keys go
-        first.
-        """
+        """Report whether a key has lost two calls in a row, so that other keys are called first."""
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1
 
     def quarantined(
         self, key: K, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision that must not be called for this key now, and for how many seconds.
-        """
+        """Return the revision not to be called for a key now, and for how many seconds."""
         for name in revisions:
             lane = self._lanes.get(name)
             suspect = lane.suspects.get(key) if lane is not None else None

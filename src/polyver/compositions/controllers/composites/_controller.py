@@ -195,8 +195,7 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Update the index. If the resource now follows other revisions, count for `Adopted` again.
-        """
+        """Update the index; if the resource now follows other revisions, count `Adopted` again."""
         before = self._following.get(key)
         self._following.put(key, state)
         after = self._following.get(key)

@@ -203,9 +203,7 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """Return the name of the CompositionRevision that a composite resource selects; empty if
-        none.
-        """
+        """Return the name of the CompositionRevision that a resource selects; empty if none."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
@@ -284,8 +282,7 @@ def adopted_fact(adoption: Mapping[str, Adoption]) -> DesiredCondition:
 
 
 class OwnWriteFilter(Generic[K]):
-    """Separates watch events about the controller's own writes from events about other clients'
-    writes.
+    """Separates watch events about the controller's own writes from those about other writes.
 
     It records the resourceVersion of each state that the controller has read or written.
     """

@@ -75,9 +75,7 @@ class Kinds:
         return self._kinds.get((api_version, kind))
 
     def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
-        """Return the kind in this API version or, if not served, in another version of the same
-        group.
-        """
+        """Return the kind in this API version, else in another served version of the same group."""
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))
 
@@ -95,9 +93,7 @@ class ObservedComposedResource(Struct, frozen=True, gc=False):
     """The resourceVersion of the object."""
 
     def differs(self, other: ObservedComposedResource | None) -> bool:
-        """Report whether any field of the object has changed, because functions get the whole
-        object.
-        """
+        """Report whether the object has changed in any field, as functions get the whole object."""
         return other is None or self.revision != other.revision
 
 
@@ -121,8 +117,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
     def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
-        """Register that the key is reconciled when the object is deleted or loses its controller.
-        """
+        """Let the key be reconciled when the object has been deleted or has lost its controller."""
         self._awaited.setdefault(part, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:

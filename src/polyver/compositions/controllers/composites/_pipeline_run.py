@@ -110,8 +110,7 @@ class PipelineCalls:
 
 
 class RevisionCaller:
-    """Calls function revisions for composite resources, and records keys that wait for a revision.
-    """
+    """Calls function revisions, and records the keys that wait until a revision answers."""
 
     def __init__(
         self,
@@ -153,8 +152,7 @@ class RevisionCaller:
     def quarantined(
         self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision that must not be called for this key now, and for how many seconds.
-        """
+        """Return the revision not to be called for a key now, and for how many seconds."""
         return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:

@@ -386,8 +386,7 @@ class Composer:
         return self._current(result, installed)
 
     def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
-        """Return `result`, or an immediate requeue if function revisions changed since the
-        resolution.
+        """Return `result`; or an immediate requeue, if function revisions changed meanwhile.
 
         The requeue is needed, because no watch triggers a reconcile: the index of composite
         resources has only the revisions in their status.
@@ -397,9 +396,7 @@ class Composer:
     async def _tried(
         self, work: Work, resolved: _Resolved, pinned: str
     ) -> _Ran | FailedCompositeMove:
-        """Run a combination that is not in use yet, without applying; return the run or the
-        failure.
-        """
+        """Run a new combination without applying the result; return the run, or why it failed."""
         release = self._new_in(work, resolved, pinned)
         try:
             self._check_served(work, resolved.steps)
@@ -522,9 +519,7 @@ class Composer:
         return _Resolved(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
-        """Write references to the chosen Composition and revision to the spec, before they are
-        used.
-        """
+        """Write references to the chosen Composition and revision to the spec, before their use."""
         change = references_patch(work.composite, composition, revision)
         if change:
             # Send the resourceVersion: the user may have changed these references meanwhile.

@@ -228,8 +228,7 @@ def _covers(wanted: object, fields: Fields) -> bool:
 
 
 def _says(found: object, wanted: object) -> bool:
-    """Report whether a status has all desired fields with equal values; it may have other fields.
-    """
+    """Report whether a status has all desired fields with equal values, besides other fields."""
     if isinstance(wanted, Mapping):
         there = found if isinstance(found, Mapping) else {}
         return all(

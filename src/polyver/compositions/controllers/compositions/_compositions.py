@@ -87,8 +87,7 @@ class CompositeUsers:
         return touched - {""}
 
     def forget(self, kind: ResourceKind) -> set[str]:
-        """Remove the users of a kind that is no longer served; return revisions without users now.
-        """
+        """Remove the users of a kind that is no longer served; return the revisions unused then."""
         gone = [
             (revision, user)
             for revision, users in self._users.items()

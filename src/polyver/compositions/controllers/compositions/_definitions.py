@@ -70,8 +70,7 @@ _ORPHAN = "orphan"
 
 
 class CompositeDefinitionController(Controller[str]):
-    """Reconciles CompositeResourceDefinitions. The key is the name, which is also that of the CRD.
-    """
+    """Reconciles CompositeResourceDefinitions. The key is the name; the CRD has the same name."""
 
     name = "compositeresourcedefinitions"
 
@@ -142,8 +141,7 @@ class CompositeDefinitionController(Controller[str]):
     # The CRD.
 
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
-        """Apply the CRD of a definition. Return the CRD, and refusals if the CRD is not as desired.
-        """
+        """Apply the CRD of a definition; return it, and refusals if the CRD is not as desired."""
         try:
             if crd is not None and lost_fields(obj, crd):
                 refusals = check_conversion(obj, crd, await self._composed.composites(crd))
@@ -167,9 +165,7 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """Remove versions that are no longer defined from `storedVersions`, unless the kind has
-        objects.
-        """
+        """If the kind has no objects, remove undefined versions from the CRD's `storedVersions`."""
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
             return crd, refusals

@@ -38,8 +38,7 @@ class DigestRequest:
 
 @dataclass(frozen=True, slots=True)
 class DigestLookup:
-    """The digest of a package, or the problem with it. Both are empty until the digest is computed.
-    """
+    """The digest of a package, or the problem with it; both are empty until it is computed."""
 
     digest: str | None = None
     problem: str = ""
@@ -81,8 +80,7 @@ class Digests:
         self._asked: dict[str, _Asked] = {}
 
     def answer(self, function: str, question: DigestRequest) -> DigestLookup:
-        """Return the digest of a package as far as it is known; start to compute it if this is due.
-        """
+        """Return the digest of a package if it is known; start to compute it if this is due."""
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
             self.forget(function)

@@ -73,9 +73,7 @@ class ClusterCertificates:
             raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
-        """Read the authorities, and store the rotation that is due; return None after a write
-        conflict.
-        """
+        """Read the authorities, and store a due rotation; return None after a write conflict."""
         kept = await find(self._client, SECRETS, AUTHORITIES, self._namespace)
         before = self._decoded(kept) if kept else Authorities()
         after = before.advanced(now)

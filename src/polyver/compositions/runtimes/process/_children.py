@@ -103,8 +103,7 @@ class Children:
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
     async def _issued(self) -> FunctionCertificates:
-        """Return the certificates for the next start. They are reused until they must be renewed.
-        """
+        """Return the certificates for the next start; reuse them until they must be renewed."""
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
             issue = self._at.certificates.issue
@@ -128,8 +127,7 @@ class Children:
             pause = min(pause * 1.5, _LONGEST_BETWEEN)
 
     async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
-        """Probe a child after a pause; the pause ends early if one of the tasks `others` completes.
-        """
+        """Probe a child after a pause, which ends early if one of the tasks `others` completes."""
         await self._pause(child, self._at.timing.ask_every, others)
         await self._ask(child)
         return outlook(child.life, self._at.timing, self._at.clock.time())
@@ -165,8 +163,7 @@ class Children:
                 each.cancel()
 
     async def _ask(self, child: Child) -> None:
-        """Probe a child and record the result; if the child exits during the probe, record nothing.
-        """
+        """Probe a child and record the result, unless the child exits during the probe."""
         if not child.program.runs:
             return
         asked = asyncio.ensure_future(self._problem(child))
@@ -190,8 +187,7 @@ class Children:
 
 
 def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
-    """Return the environment variables of a child. Of polyver's own variables, it gets only PATH.
-    """
+    """Return the environment variables of a child. Of polyver's variables, it gets only PATH."""
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:
         path = f"{environment.programs}{os.pathsep}{path}"

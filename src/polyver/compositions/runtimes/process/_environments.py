@@ -1,10 +1,10 @@
 """The environments in which functions run as processes; one environment for each package digest.
 
-An environment is a folder with a copy of the package, or with a Python virtual environment in which
-the package is installed. It is built once and kept. It is complete when its record file exists,
-which is written last. So a crash leaves no environment that looks complete but is not. File locks
-ensure that only one process builds or removes an environment, and that an environment in use is
-never removed.
+An environment is a folder with a copy of the package, with a Python virtual environment in which
+the package is installed, or with both. It is built once and kept. It is complete when its record
+file exists, which is written last. So a crash leaves no environment that looks complete but is not.
+File locks ensure that only one process builds or removes an environment, and that an environment in
+use is never removed.
 """
 
 from __future__ import annotations
@@ -137,8 +137,7 @@ class Environments:
         return self._folder / f"{hex_of(digest)}.json"
 
     def _record(self, digest: str) -> _Record | None:
-        """Return the record of the environment for a digest; None if no usable environment exists.
-        """
+        """Return the record of the environment for a digest; None if there is no usable one."""
         try:
             found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -184,8 +183,7 @@ class Environments:
         return project.command or _command_in(environment, what), True
 
     async def tidy(self, *, keep: int, sources: Path) -> None:
-        """Remove incomplete environments and, except the most recently used, unused environments.
-        """
+        """Remove incomplete environments; of those not in use, keep only the most recently used."""
         await self._aside.run(lambda: self._tidy(keep, sources))
 
     def _tidy(self, keep: int, sources: Path) -> None:
@@ -264,8 +262,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Return the path from which a distribution was installed; None if it is from a package index.
-    """
+    """Return the path from which a distribution was installed; None if from a package index."""
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

@@ -19,8 +19,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path, *, shared: bool) -> FileLock | None:
-        """Take a lock and return it; return None if another process or task has a conflicting lock.
-        """
+        """Take a lock and return it; return None if another holder has a conflicting lock."""
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:

@@ -1,5 +1,4 @@
-"""Memory limits of functions: a function with a memory leak must not exhaust the machine's memory.
-"""
+"""Memory limits of functions, so that a memory leak does not exhaust the machine's memory."""
 
 from __future__ import annotations
 

@@ -107,9 +107,7 @@ class Packages:
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Return the source of a package, even if it does not exist; raise NotAllowed if it may not
-        run.
-        """
+        """Return the source of a package, existing or not; raise NotAllowed for a forbidden one."""
         if reference in self.named:
             return self.named[reference]
         scheme, found, rest = reference.partition(":")

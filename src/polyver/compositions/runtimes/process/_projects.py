@@ -52,8 +52,7 @@ class FunctionProject:
 
 
 def read_project(folder: Path) -> FunctionProject:
-    """Read how the function in a folder is run; raise PackageUnusable if the folder does not tell.
-    """
+    """Read how to run the function in a folder; raise PackageUnusable if that is not defined."""
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
         return FunctionProject(_read(folder / FILE), is_python)

@@ -104,9 +104,7 @@ class Life:
         return 0.0 if self.answered is None else self.answered - self.started
 
     def heard(self, problem: str, now: float) -> Life:
-        """Return the state after a health probe. `problem` is empty if the child answered the
-        probe.
-        """
+        """Return the state after a health probe; `problem` is empty if the child answered it."""
         return replace(self, problem=problem, answered=self.answered if problem else now)
 
 

@@ -166,8 +166,7 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """Start a successor, a child with new certificates; return it if it answers, or else None.
-        """
+        """Start a successor with new certificates; return it if it answers, or else None."""
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)

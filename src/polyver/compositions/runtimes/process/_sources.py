@@ -1,5 +1,4 @@
-"""Stores copies of package contents by digest: a later edit of a package does not change revisions.
-"""
+"""Stores copies of package contents by digest, so that editing a package changes no revision."""
 
 from __future__ import annotations
 
