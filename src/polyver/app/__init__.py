@@ -1,4 +1,4 @@
-"""The entry point: the list of capabilities, and the commands that start and install them."""
+"""The entry point of polyver: the list of capabilities, and the commands that run or install it."""
 
 from polyver.app.main import main
 

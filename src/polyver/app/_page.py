@@ -1,4 +1,4 @@
-"""Start the page: the sources of the capabilities, its listener on this machine, its address."""
+"""Starts the web page: binds its port on the loopback address, and serves it with a token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["bind_page", "serving_page"]
 
 @contextmanager
 def bind_page(port: int | None) -> Iterator[socket.socket | None]:
-    """Bind the port of the page, if one is given."""
+    """Bind the port of the web page, and yield its socket; yield None if `port` is None."""
     if port is None:
         yield None
         return
@@ -43,7 +43,10 @@ async def serving_page(
     choices: Choices,
     log: Log,
 ) -> AsyncIterator[str]:
-    """Serve the page while the body runs; yield its address with the token, "" without a page."""
+    """Serve the web page until the context ends; yield its URL, which contains the token.
+
+    Without a `listener` there is no web page, and the URL is empty.
+    """
     if listener is None:
         yield ""
         return
@@ -67,14 +70,14 @@ async def serving_page(
 
 
 def _keep(file: Path, address: str) -> None:
-    """Write the address to a file in the data folder."""
+    """Write the URL of the web page to a file in the data folder."""
     content = f"{address}\n".encode()
     if not file.exists() or file.read_bytes() != content:
         write_file(file, content)
 
 
 def _sources(choices: Choices) -> Sequence[PageSource]:
-    """Return the sources of the enabled capabilities, in the order of their sections."""
+    """Return the page source of each enabled capability, in the order of the page's sections."""
     from polyver.app.capabilities import BASE
 
     sources = [each.source() for each in choices.contributions() if each.source is not None]

@@ -1,6 +1,9 @@
-"""Start one replica of polyver on a cluster: all replicas serve, and the leader runs controllers.
+"""Starts one replica of polyver for a cluster.
 
-The command and the tests both start it here, so that the tests cover what runs.
+Every replica serves the webhooks. Only the replica that is the leader runs the controllers.
+
+`polyver run` and the tests use the same function `replica`, so the tests cover the code of the
+command.
 """
 
 from __future__ import annotations
@@ -48,8 +51,7 @@ _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
-"""Seconds between serving a new Conversion and writing it to its CRD: all replicas serve it then.
-"""
+"""Seconds after which a new Conversion is written to its CRD: by then, all replicas serve it."""
 _GRACE_PERIOD = 20.0
 
 
@@ -59,15 +61,17 @@ class ReplicaSettings:
 
     access: ClusterAccess
     webhook: Webhook
-    """The address of all replicas for API servers, without a path."""
+    """The Service or URL at which API servers call the replicas, without a path."""
     host: str
     port: int
     namespace: str
     names: tuple[str, ...]
-    """The host names that API servers use, for the certificate."""
+    """The host names at which API servers call the webhook; the certificate is issued for them."""
     kinds: tuple[Kind, ...] = ()
     pair: PairSource | None = None
-    """A certificate that another program renews; by default one that the replicas share."""
+    """The certificate, if another program renews it. By default, the replicas share a certificate
+    that they renew themselves.
+    """
     identity: str = ""
     terms: Terms = field(default_factory=Terms)
     verbose: bool = False
@@ -84,14 +88,14 @@ class Replica:
     kinds: int
     leadership: Leadership
     failed: asyncio.Task[None]
-    """A task that ends only if the controllers cannot continue."""
+    """A task that ends only if the controllers of this replica cannot continue."""
     retire: Callable[[], Awaitable[None]]
-    """Reports not ready and stops the controllers; reviews are still answered."""
+    """Fails the readiness probe and stops the controllers; the webhooks still answer requests."""
 
 
 @asynccontextmanager
 async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
-    """Run a replica while the body runs; raise a PolyverError if it cannot start."""
+    """Run a replica until the context ends; raise a PolyverError if the replica cannot start."""
     log = Log(verbose=settings.verbose)
     identity = settings.identity or uuid.uuid4().hex
     async with AsyncExitStack() as undo:
@@ -129,7 +133,7 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
 
 
 class _Wired:
-    """The parts of one replica, connected."""
+    """Creates the parts of one replica, and connects them with each other."""
 
     def __init__(self, client: Client, settings: ReplicaSettings, identity: str, log: Log) -> None:
         self._client = client
@@ -191,7 +195,10 @@ class _Wired:
         )
 
     def publish(self, name: str, converter: Converter | None) -> None:
-        """Replace or remove the converter of a kind."""
+        """Replace the converter of the CRD `name`.
+
+        If `converter` is None, use the converter of the Python kind, or none if the kind has none.
+        """
         own = self._kinds[name].converter if name in self._kinds else None
         if (found := converter or own) is not None:
             self.converters[name] = log_unknown_formats(found)
@@ -210,7 +217,7 @@ class _Wired:
         self._log.info(f"this replica {fact}", holder=detail)
 
     def _acting(self) -> ControllerManager:
-        """Create the controller manager, which only the leader runs."""
+        """Create the controller manager; only the leader among the replicas calls this."""
         self._engine = ControllerManager(self._client, self._controllers())
         return self._engine
 

@@ -1,6 +1,7 @@
-"""Start the webhook: certificates, the application, and reloading while it runs.
+"""Starts the webhook of `polyver serve`, and reloads its conversions and certificate while it runs.
 
-The command and the tests both start it here, so that the tests cover what runs.
+`polyver serve` and the tests use the same function `webhook`, so the tests cover the code of the
+command.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 _LOOK_EVERY = 1.0
 _OLD_CONVERSIONS = "the old conversions stay in use"
 _GRACE_PERIOD = 20.0
-"""Timeout for reviews in flight; with the shutdown grace period less than Kubernetes' 30 s."""
+"""Seconds that requests in flight have to finish at a shutdown.
+
+With the default of `--linger`, the shutdown takes less than the 30 s that Kubernetes gives a pod.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class WebhookSettings:
     most_body: int = MOST_BODY
     verbose: bool = False
     memory: int | None = None
-    """The memory limit of the process in bytes; by default that of its control group."""
+    """The memory limit of the process in bytes; by default, the limit of its control group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +52,20 @@ class RunningWebhook:
 
     url: str
     converted: int
-    """The number of kinds that it converts."""
+    """The number of kinds that the webhook converts."""
     admitted: int
     drain: Callable[[], None]
-    """Reports not ready; everything is still answered."""
+    """Fails the readiness probe; the webhook still answers requests."""
 
 
 @asynccontextmanager
 async def webhook(
     settings: WebhookSettings, load: Callable[[], ReviewHandlers], fingerprint: Callable[[], str]
 ) -> AsyncIterator[RunningWebhook]:
-    """Run a webhook while the body runs; raise a PolyverError if it cannot start.
+    """Run a webhook until the context ends; raise a PolyverError if the webhook cannot start.
 
-    `load` is called again when the fingerprint changes, and on SIGHUP.
+    `load` returns the conversions. It is called at the start, when the result of `fingerprint`
+    changes, and when the process receives SIGHUP.
     """
     log = Log(verbose=settings.verbose)
     async with AsyncExitStack() as undo:
@@ -102,7 +107,7 @@ def _now() -> datetime.datetime:
 
 
 class _Conversions:
-    """Reloads conversions when their files change, and on SIGHUP."""
+    """Reloads conversions when their files change, or when the process receives SIGHUP."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The capabilities of polyver, and those that a control plane has with their settings.
+"""The list of all capabilities of polyver, and the choice of capabilities for one control plane.
 
-This is the only list of capabilities: a new one is added by its folder and one entry here.
+There is no other list: to add a capability, add its folder and one entry in this list.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ __all__ = ["BASE", "CAPABILITIES", "NAMES", "Choices", "UnknownCapability", "cur
 CAPABILITIES = (APIS, FUNCTIONS, DEFINITIONS, COMPOSITIONS)
 NAMES = tuple(each.name for each in CAPABILITIES)
 BASE = APIS.name
-"""The capability that every control plane has by default; replicas on a cluster need it."""
+"""The capability that every control plane has by default. `polyver run` requires it."""
 _EARLIER = {each.earlier_name: each.name for each in CAPABILITIES if each.earlier_name}
 _NOTHING = Surroundings()
 
 
 class UnknownCapability(PolyverError):
-    """A name that is not the name of a capability."""
+    """The given name is not the name of a capability."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name!r} is not a capability", hint=f"known: {listed(NAMES)}")
 
 
 def current_name(name: str) -> str:
-    """Return the name of a capability, given this name or an earlier one."""
+    """Return the current name of a capability; `name` is its current or its earlier name."""
     found = _EARLIER.get(name, name)
     if found not in NAMES:
         raise UnknownCapability(name)
@@ -46,14 +46,14 @@ def current_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The names of the capabilities of a control plane, and their settings."""
+    """The names of the capabilities that are enabled in a control plane, and their settings."""
 
     capabilities: frozenset[str] = frozenset({BASE})
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings of capabilities by their names; the defaults for all others."""
+    """Settings by the name of the capability. A capability without settings uses its defaults."""
 
     def contributions(self, around: Surroundings = _NOTHING) -> tuple[Contribution, ...]:
-        """Return the contributions of the capabilities to a control plane."""
+        """Return what each enabled capability adds to the control plane."""
         return tuple(self._contributions(around))
 
     def _contributions(self, around: Surroundings) -> Iterator[Contribution]:

@@ -1,6 +1,7 @@
-"""The options for the capabilities of a control plane: the same for every command.
+"""The command-line options that enable and configure the capabilities of a control plane.
 
-`polyver up`, `polyver run` and `polyver install` take them; an installation passes them on.
+`polyver up`, `polyver run` and `polyver install` have the same options. `polyver install` passes
+them on to `polyver run`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class _ChosenCapabilities:
     capabilities: str | None = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
-        """Return the choices, with the functions loaded; raise an error if they are invalid."""
+        """Return the enabled capabilities with their settings, which include the loaded functions.
+
+        Raise an error if the options are invalid.
+        """
         chosen = self._chosen()
         for name in _names(self.capabilities or ""):
             if (now := current_name(name)) != name:
@@ -47,7 +51,10 @@ class _ChosenCapabilities:
         return Choices(chosen, settings)
 
     def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
-        """Return the choices for replicas; raise an error without apis, which they need."""
+        """Return the enabled capabilities with their settings, for `polyver run`.
+
+        Raise an error if the capability apis is not enabled, because `polyver run` requires it.
+        """
         choices = self.choices(show_traceback=show_traceback)
         if BASE not in choices.capabilities:
             fact = f"the capability {BASE} is required on a cluster"
@@ -55,7 +62,7 @@ class _ChosenCapabilities:
         return choices
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command."""
+        """Yield the options as arguments for another command, such as `polyver run`."""
         chosen = self._chosen()
         if chosen != {BASE}:
             ordered = [each.name for each in CAPABILITIES if each.name in chosen]
@@ -65,7 +72,7 @@ class _ChosenCapabilities:
 
     @property
     def _options(self) -> list[tuple[Capability, OptionsOfCapability]]:
-        """The capabilities that have options, with these options."""
+        """Each capability that has command-line options, with the values of these options."""
         return [(each, getattr(self, f"of_{each.name}")) for each in CAPABILITIES if each.options]
 
     def _chosen(self) -> frozenset[str]:

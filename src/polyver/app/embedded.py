@@ -1,6 +1,7 @@
-"""Start the embedded control plane: store, pipeline, identities, TLS, and the kubeconfig.
+"""Starts the embedded control plane: store, API server, controllers, certificates and kubeconfig.
 
-The command and the test kit both start it here, so that the tests cover what runs.
+`polyver up` and the test kit use the same function `embedded`, so tests cover the code of the
+command.
 """
 
 from __future__ import annotations
@@ -53,48 +54,54 @@ class EmbeddedSettings:
     """The settings of an embedded control plane."""
 
     data: Path | None = None
-    """The folder for all data; without it, data is in memory and lost at the end."""
+    """The folder for all data. Without a folder, data is kept in memory, and lost when polyver
+    ends.
+    """
     host: str = LOOPBACK
     port: int = 0
     kubeconfig: Path | None = None
     verbose: bool = False
     choices: Choices = field(default_factory=Choices)
     kinds: tuple[Kind, ...] = ()
-    """Kinds declared in Python, served with their conversions, hooks and controllers."""
+    """Kinds that are declared in Python, with their conversions, hooks and controllers."""
     page_port: int | None = None
-    """The port of the page, on loopback only; without it, there is no page."""
+    """The port of the web page on the loopback address. Without a port, there is no web page."""
     new_store: bool = False
-    """True if the store may be empty although there are credentials of an earlier one."""
+    """True to create a store that is missing, although the folder has credentials of an earlier
+    one.
+    """
     verify: bool = False
-    """True if the whole store is checked at the start."""
+    """True to check all objects in the store at the start."""
     release: str = ""
-    """The Kubernetes release that it reports to clients; by default the one it implements."""
+    """The Kubernetes release that the API server reports; by default, the release that it
+    implements.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A running control plane."""
+    """A running embedded control plane."""
 
     url: str
     folder: Path
     credentials: Credentials
     kubeconfig: Path
     context: str
-    """The current context of the kubeconfig."""
+    """The name of the current context in the kubeconfig."""
     api: Handler
     page: str = ""
-    """The address of the page, with its token."""
+    """The URL of the web page, with its token; empty if there is no web page."""
 
 
 Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
-"""Opens a pipeline on a store, given the server's address, which some responses contain."""
+"""Opens the API handler on a store; the string is the server's address, for responses."""
 
 
 @asynccontextmanager
 async def embedded(
     settings: EmbeddedSettings, *, opens: Opens | None = None
 ) -> AsyncIterator[Embedded]:
-    """Run a control plane while the body runs; raise a PolyverError if it cannot start."""
+    """Run a control plane until the context ends; raise a PolyverError if it cannot start."""
     from polyver.kube.http.listener import bind, serving
     from polyver.kube.server.asgi import certificate_state
     from polyver.kube.server.identity import Identities
@@ -137,7 +144,7 @@ async def embedded(
 
 @dataclass(slots=True)
 class _Behind:
-    """The controllers that run with a pipeline; None before they start."""
+    """Holds the controller manager, for metrics; `engine` is None before the controllers start."""
 
     engine: ControllerManager | None = None
 
@@ -153,7 +160,7 @@ async def _pipeline(
     behind: _Behind,
     folder: Path,
 ) -> AsyncIterator[Handler]:
-    """Run the pipeline together with its CRDs and controllers."""
+    """Run the API server with polyver's own CRDs and all controllers; yield its API handler."""
     from polyver.client.in_process import DirectClient
     from polyver.controllers import (
         AccountController,
@@ -188,7 +195,7 @@ async def _pipeline(
 
 @contextlib.contextmanager
 def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
-    """Yield credentials for the worker process of one call."""
+    """Yield credentials for the worker process of one call; they are revoked after the call."""
     from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
     from polyver.kube.server.identity import FUNCTIONS
 
@@ -205,7 +212,7 @@ async def _serve(
     api: ApiServer,
     webhook: Webhook,
 ) -> list[Controller[Any]]:
-    """Set up polyver's own kinds and admission; return their controllers."""
+    """Serve polyver's own kinds and the Python kinds, with admission; return their controllers."""
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
@@ -276,7 +283,7 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
-    """Return the reason why the server is not ready; empty if the store works."""
+    """Return the problem of the store that makes the server not ready; empty if the store works."""
     try:
         _ = store.revision
     except Exception as error:
@@ -329,7 +336,7 @@ def _report(log: Log, problem: str) -> None:
 
 
 def _verify(store: Store, folder: Path) -> None:
-    """Refuse a store with an object that cannot be read."""
+    """Read all objects in the store; raise StoreDamaged if one of them is not valid JSON."""
     import msgspec
 
     from polyver.kube.store.interface import StoreDamaged
@@ -348,7 +355,7 @@ def _verify(store: Store, folder: Path) -> None:
 
 
 def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credentials, bool]:
-    """Open the credentials; return whether some were renewed, and log the reasons."""
+    """Open the credentials, and log why some were renewed; return also whether any was renewed."""
     reasons: list[str] = []
     credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
     for reason in reasons:
@@ -370,7 +377,7 @@ async def _renew(
     write: Callable[[], str],
     log: Log,
 ) -> None:
-    """Renew certificates that expire soon; `write` updates the kubeconfig."""
+    """Renew and load certificates that expire soon, and call `write` to update the kubeconfig."""
     _, made = _credentials(credentials.folder, names, log)
     if made:
         tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)

@@ -1,4 +1,4 @@
-"""`polyver install`: apply or print what `polyver run` needs on a cluster."""
+"""`polyver install`: apply or print the manifests with which `polyver run` runs on a cluster."""
 
 from __future__ import annotations
 

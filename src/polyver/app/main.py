@@ -1,4 +1,4 @@
-"""The main function of the CLI: errors become one line and an exit code."""
+"""The main function of the CLI: prints each error as one line, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ for _name, _at in sorted(_COMMANDS.items()):
 
 
 def load_all() -> None:
-    """Load every command, to list them with their descriptions."""
+    """Import the modules of all commands: `polyver --help` lists the commands with descriptions."""
     for name in app:
         app[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; errors are printed without a traceback."""
+    """Run one command and return its exit code; print errors without a traceback."""
     _prepare_streams()
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     code = _exit.OK
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Let the streams accept any string; replace a closed one by the null device."""
+    """Make stdout and stderr accept any string; replace a closed stream by the null device."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -95,7 +95,7 @@ def _abandon_output() -> None:
 
 
 def _refusal(error: OSError) -> str:
-    """Return the message of a system error, with its file if it has one."""
+    """Return the message of an OSError, with the name of the file if the error has one."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else f"the system refused: {reason}"
 

@@ -1,4 +1,4 @@
-"""`polyver run`: the controllers and webhooks on a cluster, one of several replicas."""
+"""`polyver run`: run one replica of polyver for a cluster, with its controllers and webhooks."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _webhook(namespace: str, service: str, url: str) -> Webhook:
 
 
 def _names(webhook: Webhook) -> list[str]:
-    """Return the host names by which API servers call it."""
+    """Return the host names at which API servers call the webhook."""
     if webhook.url:
         return [urlsplit(webhook.url).hostname or ""]
     name = f"{webhook.service}.{webhook.namespace}.svc"

@@ -1,4 +1,4 @@
-"""`polyver serve`: a webhook that converts and admits for API servers, until interrupted."""
+"""`polyver serve`: serve conversion and admission webhooks for API servers, until a signal."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def run(
     *,
     linger: float,
 ) -> None:
-    """Serve the loaded conversions until a signal arrives."""
+    """Serve the conversions that `load` returns, until the process receives a signal."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

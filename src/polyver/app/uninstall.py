@@ -1,4 +1,4 @@
-"""`polyver uninstall`: remove what `polyver install` applied to a cluster; users' objects stay."""
+"""`polyver uninstall`: remove what `polyver install` applied to a cluster; keep users' objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polyver up`: a Kubernetes-compatible control plane in this process, until interrupted."""
+"""`polyver up`: run a Kubernetes-compatible control plane in this process, until a signal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Library for composition functions in Python: the messages of the protocol, and their encoding.
 
-Functions can use Crossplane's SDK for Python instead. This library needs only polyver and gRPC.
+A function can use Crossplane's SDK for Python instead of this library. This library needs only
+polyver and gRPC.
 """
 
 from typing import TYPE_CHECKING

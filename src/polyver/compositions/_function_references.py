@@ -1,7 +1,7 @@
-"""The function reference of a pipeline step, read from any stored value without an error.
+"""Reads the function reference of a pipeline step from stored data, even if the data is invalid.
 
-An invalid value counts as missing. Both the search for the users of a revision and the choice of a
-step's revision use the selectors that this module returns.
+An invalid value counts as missing. The selectors of this module are used to choose the revision of
+a step, and to find the users of a revision.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def step_selector(step: object) -> Selector:
 
 
 def switched_off(step: object, at: str) -> list[Refusal]:
-    """Return a refusal for each field of a step that needs the feature FunctionRevisions."""
+    """Return a refusal for each field of a step that requires the feature FunctionRevisions."""
     return [
         Refusal(
             "FeatureOff",

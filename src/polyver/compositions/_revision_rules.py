@@ -1,4 +1,4 @@
-"""Numbers and selection policies that composition revisions and function revisions share.
+"""The rules for numbering and selecting revisions of Compositions and of Functions.
 
 Each revision of a Composition or a Function has its own number, and the revision with the current
 content has the highest one. A policy states how a selector chooses among these revisions.
@@ -55,10 +55,9 @@ def next_number(known: Iterable[Numbered]) -> int:
 
 
 def distinct(known: Iterable[T]) -> dict[str, T]:
-    """Return revisions by name, and give new numbers to those whose number is taken already.
+    """Return revisions by name; if two have the same number, give a new number to the second one.
 
-    Two revisions can have the same number if two controllers ran at the same time for a moment. The
-    first revision keeps the number.
+    Two revisions can have the same number if two controllers ran at the same time for a moment.
     """
     found: dict[str, T] = {}
     numbers: set[int] = set()
@@ -77,8 +76,9 @@ def distinct(known: Iterable[T]) -> dict[str, T]:
 def number_of_now(there: Mapping[str, Numbered], name: str) -> int:
     """Return the number that the revision with the current content should have.
 
-    The revision keeps its number if no other revision has a higher one. Otherwise it gets the next
-    number. `there` are all revisions, and `name` is that of the revision with the current content.
+    `there` are all revisions, and `name` is the name of the revision with the current content. If
+    no other revision has a higher number, this revision keeps its number. Otherwise it gets the
+    next number.
 
     >>> there = {"a": Numbered("a", 1), "b": Numbered("b", 2)}
     >>> number_of_now(there, "b"), number_of_now(there, "a"), number_of_now(there, "c")

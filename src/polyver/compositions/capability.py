@@ -1,4 +1,4 @@
-"""The contribution of the capability compositions."""
+"""Declares the capability `compositions`: its kinds, checks, controllers, commands and options."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ __all__ = ["CAPABILITY", "package_controllers", "package_links"]
 
 
 def _contribution(settings: PackageSettings | None, around: Surroundings) -> Contribution:
-    """Return the contribution that installs functions and runs their revisions.
+    """Return the kinds, checks and controllers that the capability adds to a control plane.
 
-    Functions run as processes with their files in a folder, or as Deployments in a namespace.
+    `around` has the folder for functions that run as processes, and the namespace for functions
+    that run as Deployments.
     """
     from polyver.compositions.admission.compositions import COMPOSITIONS_WANTED
     from polyver.compositions.admission.packages import PACKAGES_WANTED
@@ -59,7 +60,7 @@ def _source() -> PageSource:
 
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
-    """Return the admission checks of this capability."""
+    """Return the admission checks of the capability compositions."""
     from polyver.compositions.admission.compositions import (
         CompositeDefinitionChecks,
         CompositionChecks,
@@ -82,7 +83,7 @@ def package_links(client: Client, users: Users, *, several: bool) -> list[Admiss
 def package_controllers(
     client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
-    """Return the controllers of this capability; the runtime ends with them."""
+    """Return the controllers of the capability compositions; at their end, they close `runtime`."""
     from polyver.compositions.controllers.composites import CompositeController
     from polyver.compositions.controllers.compositions import (
         CompositeDefinitionController,
@@ -132,7 +133,7 @@ def _rights_of_compositions() -> Iterator[Right]:
 
 
 def _rights_inside() -> Iterator[Right]:
-    """Rights for the Deployments, Services and Secrets of functions."""
+    """Yield the permissions for the Deployments, Services and Secrets of functions."""
     yield Right("apps", "deployments", (*READ, "create", "patch", "delete"))
     yield Right("", "services", ("get", "create", "patch", "delete"))
     yield Right("", "secrets", ("get", "create", "update", "patch", "delete"))

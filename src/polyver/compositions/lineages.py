@@ -1,4 +1,4 @@
-"""Reads lineages from manifests of revisions: one for each function and each composition."""
+"""Reads the lineages of functions and compositions from manifests of their revisions."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class CompositionOptions:
 
     @property
     def given(self) -> str:
-        """The names of the options that need the capability, or "" if none of them is given."""
+        """The options that need the capability, for messages; empty if none of them is given."""
         return "--packages and --allow-packages" if self.packages or self.allow_packages else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> PackageSettings:
@@ -60,7 +60,7 @@ class CompositionOptions:
         return PackageSettings(self.packages, self.allow_packages, several, memory)
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command."""
+        """Yield the options as arguments for another command, such as `polyver run`."""
         if self.packages:
             yield from ("--packages", str(self.packages))
         if self.allow_packages:
@@ -72,7 +72,7 @@ class CompositionOptions:
 
 
 def _features(texts: Iterable[str]) -> dict[str, bool]:
-    """Return every feature with True or False; they are on by default."""
+    """Return whether each feature is enabled. All features are enabled by default."""
     found = dict.fromkeys(_FEATURES, True)
     for text in texts:
         name, _, value = text.partition("=")

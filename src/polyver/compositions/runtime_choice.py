@@ -1,4 +1,4 @@
-"""The choice of the runtime of composition functions, and the folders that processes use."""
+"""Chooses the runtime of composition functions, and the folders that function processes use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _FOLDER = "packages"
 def runtime_for(
     settings: PackageSettings, client: Client, *, folder: Path | None, namespace: str
 ) -> Runtime:
-    """Return the runtime of function revisions: that of the settings, Deployments or processes."""
+    """Return the runtime of function revisions.
+
+    This is the runtime in the settings, if there is one; else child processes or Deployments.
+    """
     if settings.runtime is not None:
         return settings.runtime
     if namespace and not settings.runs_processes:
@@ -47,7 +50,7 @@ def _processes(folder: Path, settings: PackageSettings) -> Runtime:
 
 
 def certificates_in(folder: Path) -> CertificateFolder:
-    """Return the folder with the certificates of polyver and of functions."""
+    """Return the subfolder for certificates of polyver and of functions."""
     from polyver.compositions.calls import CertificateFolder
 
     return CertificateFolder(folder / _FOLDER / "certificates")
@@ -56,7 +59,7 @@ def certificates_in(folder: Path) -> CertificateFolder:
 def process_runtime(
     folder: Path, settings: PackageSettings, *, log: Log | None = None
 ) -> ProcessRuntime:
-    """Return the runtime that runs functions as child processes; only allowed packages run."""
+    """Return the runtime that runs functions of allowed packages as child processes."""
     from polyver.compositions.runtimes.process import Packages, ProcessRuntime, read_packages
 
     named = read_packages(settings.file) if settings.file is not None else {}
@@ -82,5 +85,5 @@ def _deployments(client: Client, namespace: str) -> Runtime:
 
 
 def logs_folder(folder: Path) -> Path:
-    """Return the folder in which processes of functions write their output: REVISION.log."""
+    """Return the subfolder for the output of functions that run as processes: REVISION.log."""
     return folder / _FOLDER / "logs"

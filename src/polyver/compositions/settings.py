@@ -1,4 +1,4 @@
-"""Settings of packages of composition functions, which commands pass to the capability."""
+"""The settings for packages of composition functions, which commands pass to the capability."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PackageSettings:
     memory: int | None = None
     """Memory limit of a function's process in bytes, 0 for none; None for the default."""
     runtime: Runtime | None = None
-    """Runtime of revisions; None for processes or Deployments, depending on the environment."""
+    """Runtime of function revisions; None for child processes or, on a cluster, Deployments."""
 
     @property
     def runs_processes(self) -> bool:
@@ -38,7 +38,7 @@ class PackageSettings:
 
 
 def read_memory_limit(text: str | None) -> int | None:
-    """Parse `--package-memory`; None if it is not given."""
+    """Parse the value of `--package-memory`; return None if the option is not given."""
     if text is None:
         return None
     from polyver.compositions.runtimes.process import InvalidMemory, read_memory

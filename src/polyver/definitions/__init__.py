@@ -1,1 +1,1 @@
-"""Definitions: semantic versions of components, and applications that follow them."""
+"""Definitions with semantic versions, and the applications that use these versions."""

@@ -45,12 +45,12 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key of the reference; it does not change when references are reordered."""
+        """Key of the reference; it stays the same if the application's references are reordered."""
         return self.kind, self.component, self.definition.rpartition("/")[2]
 
     @property
     def pin(self) -> Pin:
-        """Pin of the locked release; a numbered revision is pinned by its name."""
+        """Pin of the locked release. The pin of a numbered revision has the revision's name."""
         try:
             return Pin(str(SemVer.parse(self.version)), self.digest)
         except InvalidVersion:
@@ -58,7 +58,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def data(self) -> dict[str, str]:
-        """The entry as plain data; the fields are always in the same order."""
+        """The lock entry as plain data, with the fields always in the same order."""
         found: dict[str, str] = msgspec.to_builtins(self)
         return found
 

@@ -1,8 +1,9 @@
-"""Reads the lineages of definitions, and applications, from manifests.
+"""Reads definitions as lineages, and reads applications, from manifests.
 
 A definition in v1beta1 publishes one version; a definition in v2beta1 publishes a list of versions.
-A definition without any version number is a legacy one: it has numbered revisions. Each document
-with the name of a legacy definition is the next revision, unless its content is unchanged.
+A definition without any version number is a legacy definition, which has numbered revisions. If
+several documents declare the same legacy definition, each document is the next revision, unless its
+content is that of the document before.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Definition(Struct, rename="camel"):
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield the lineage of each definition, with the versions in all documents of its name."""
+    """Yield the lineage of each definition, with the versions from all its documents."""
     for identity, lineage in lineages_in(documents).items():
         policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
         yield FoundLineage(lineage, policies, "/".join(filter(None, identity)))
@@ -99,7 +100,7 @@ prepare(_Definition, _WholeDefinition)
 def definitions_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the definitions among documents, each with its namespace or else this `namespace`."""
+    """Return the definitions among documents; one without a namespace gets `namespace`."""
     return [
         (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
         for document in objects_of(documents, GROUP, *KINDS)
@@ -168,7 +169,7 @@ prepare(_Application)
 def applications_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the applications among documents, each with its namespace or else this `namespace`."""
+    """Return the applications among documents; one without a namespace gets `namespace`."""
     return [
         (document, _placed(document, document.read(_Application).metadata, namespace))
         for document in objects_of(documents, GROUP, "Application")
@@ -182,7 +183,7 @@ def _placed(document: Document, read: Metadata, namespace: str) -> dict[str, Any
 
 
 def lineages_in(documents: Sequence[Document]) -> dict[tuple[str, str, str], Lineage]:
-    """Return the lineages of the definitions among documents, by kind, namespace and name."""
+    """Return the lineage of each definition among documents, by kind, namespace and name."""
     found: dict[tuple[str, str, str], _Published] = {}
     for document in objects_of(documents, GROUP, *KINDS):
         definition = document.read(_Definition)
@@ -199,7 +200,7 @@ _Path = tuple[str | int, ...]
 
 
 class _Published:
-    """The releases of one definition, collected from all documents of its name."""
+    """Collects the releases of one definition from all documents that declare it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -259,9 +260,10 @@ class _Published:
     def _legacy(
         self, definition: _Definition, document: Document, path: _Path
     ) -> Iterator[tuple[Release, _Path]]:
-        """Yield the next numbered revision.
+        """Yield the next numbered revision of a legacy definition, unless its content is unchanged.
 
-        Unchanged content makes a revision only if the annotation gives the revision a new name.
+        Unchanged content is a new revision as well, if an annotation of the document gives the
+        revision a new name.
         """
         content = digest(_content(document, path))
         serial = Serial(len(self.releases) + 1)

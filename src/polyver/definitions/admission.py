@@ -1,8 +1,8 @@
 """Admission checks of definitions, their revisions and applications.
 
-Writes that change only labels, or annotations without a meaning for the checks, are not refused.
-The controllers check the same rules again: an object may be written while the admission webhook is
-not called.
+A write that changes only labels, or annotations that no check reads, is not refused. The
+controllers check the same rules again, because clients can write while the admission webhook is not
+called.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class DefinitionLookup(Protocol):
         ...
 
     async def holders(self, namespace: str) -> Sequence[Object]:
-        """Return all DefinitionRevisions of a namespace; their metadata is sufficient."""
+        """Return all DefinitionRevisions of a namespace; only their metadata is needed."""
         ...
 
     async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.DefinitionUse]:
@@ -140,7 +140,7 @@ class DefinitionChecks:
         review.warnings += [*decision.warnings, *map(str, decision.forced)]
 
     async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
-        """Decide about a write of a definition: versions to publish or remove, and refusals."""
+        """Decide which versions a write of a definition publishes and removes, or refuse it."""
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
         if refused or problems:
@@ -173,7 +173,10 @@ def _annotations(obj: Object) -> Object:
 
 
 def note(obj: Object, old: Object | None, version: str) -> None:
-    """Set the annotation with the API version of creation; a client's value of it is ignored."""
+    """Set the annotation that records the API version in which a definition was created.
+
+    A value that the client has set in this annotation is ignored.
+    """
     metadata = obj["metadata"]
     before = ((old or {}).get("metadata") or {}).get("annotations") or {}
     first = version if old is None else before.get(API_VERSION)
@@ -189,7 +192,7 @@ def _refuse_use(
     *,
     only: str = "",
 ) -> None:
-    """Refuse a deletion of revisions if applications use them.
+    """Refuse to delete revisions of a definition that applications use.
 
     `only` is the name of the revision to delete; if it is empty, all `known` revisions are deleted.
     """
@@ -208,7 +211,7 @@ def _cause(error: PolyverError) -> Cause:
 
 
 class RevisionChecks:
-    """Refuses changes of a revision's spec, and deletions of DefinitionRevisions in use."""
+    """Refuses to change the spec of a revision, and to delete a DefinitionRevision in use."""
 
     def __init__(self, published: DefinitionLookup) -> None:
         self._published = published
@@ -243,9 +246,9 @@ class RevisionChecks:
         _refuse_use(review, definition, [*known], found, only=review.name)
 
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
-        """Read the definition of a revision, with the versions that may be removed by force.
+        """Read a definition, and the versions of it that may be removed by force.
 
-        A version that the definition still lists is not among these.
+        A version that the definition still lists must not be removed, not even by force.
         """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:
@@ -255,9 +258,10 @@ class RevisionChecks:
 
 
 class ApplicationChecks:
-    """Refuses contradictory annotations, and names that revisions cannot have.
+    """Refuses applications with contradictory annotations, an invalid lock or an unsuitable name.
 
-    Unsupported fields cause a warning: the controller then applies nothing.
+    An application with unsupported fields is accepted with a warning, but the controller applies
+    none of its objects.
     """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:

@@ -1,4 +1,4 @@
-"""The contribution of the capability definitions."""
+"""Declares the capability `definitions`: its kinds, checks, controllers, commands and options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["CAPABILITY"]
 
 
 def _contribution(settings: DefinitionSettings | None, around: Surroundings) -> Contribution:
-    """Return the contribution that publishes definitions, and resolves and applies applications."""
+    """Return the kinds, checks and controllers that the capability adds to a control plane."""
     del around
     from polyver.definitions.admission import DEFINITIONS_WANTED
     from polyver.definitions.controllers.applications import ApplicationController

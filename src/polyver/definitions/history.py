@@ -36,7 +36,7 @@ class RecordedRevision:
     published: str | None
     """Value of `app.oam.dev/publishVersion`."""
     same_as: int | None
-    """Number of the first revision with the same content; None if this is the first."""
+    """Number of the first revision with the same content; None if this is the first one."""
 
     @property
     def places(self) -> tuple[Locked, ...]:
@@ -67,7 +67,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 
 
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
-    """Find the revision to roll back to: `to`, else the newest one with other content."""
+    """Find the revision for a rollback: `to`, or else the newest one with other content."""
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it was never resolved")
     if not to:
@@ -91,7 +91,7 @@ def _before(name: str, history: Sequence[RecordedRevision]) -> RecordedRevision:
 
 
 def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any]:
-    """Build the application after a rollback: with the spec and a lock of a revision."""
+    """Build the application after a rollback: with the spec and a lock of the revision `to`."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
     annotations.pop(PUBLISH_VERSION, None)
@@ -104,7 +104,7 @@ def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any
 
 
 def _last_applied(text: str, spec: ReadOnlyObject) -> str:
-    """Put the restored spec into the annotation that `kubectl apply` keeps.
+    """Put the restored spec into the last-applied annotation of `kubectl apply`.
 
     Otherwise the next `kubectl apply` would not remove fields that the rollback has restored.
     """

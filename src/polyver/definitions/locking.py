@@ -1,8 +1,8 @@
-"""Lock files: the versions that all applications use, to be compared with another cluster.
+"""Lock files: they record the versions that all applications use, for comparisons of clusters.
 
-A lock has the version and the digest of the content for each reference to a definition. If two
-clusters have equal locks, their applications use the same content. `differences` compares a lock
-with the lock of another cluster.
+For each reference to a definition, a lock has the version and the digest of the version's content.
+If two clusters have equal locks, their applications use the same content. `differences` compares
+the locks of two clusters.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Lock:
     """The only namespace that the lock covers; empty for all namespaces."""
 
     def inside(self, namespace: str) -> Lock:
-        """Restrict the lock to one namespace, unless `namespace` is empty."""
+        """Return the part of the lock for one namespace; the whole lock if `namespace` is empty."""
         if not namespace or namespace == self.namespace:
             return self
         kept = {name: places for name, places in self.applications.items() if name[0] == namespace}
@@ -62,7 +62,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class LockOf:
-    """The lock of resolved applications, and the errors of applications that do not resolve."""
+    """The lock of the applications that can be resolved, and the errors of all others."""
 
     lock: Lock
     failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def lock_of(
     *,
     namespace: str = "",
 ) -> LockOf:
-    """Resolve applications, with the pins in their status, and return the lock of the result.
+    """Resolve applications with the pins in their status; return a lock of the resolved versions.
 
     `homes` returns the lineages of the definitions of a kind and name.
     """
@@ -143,7 +143,7 @@ prepare(_File)
 
 
 def lock_data(lock: Lock) -> dict[str, Any]:
-    """Convert a lock to the data of a lock file; equal locks give equal data in the same order."""
+    """Convert a lock to the data of a lock file. Equal locks always give equal data."""
     about = {"apiVersion": API_VERSION, "kind": "Lock"}
     scope = {"namespace": lock.namespace} if lock.namespace else {}
     applications = [
@@ -197,7 +197,7 @@ def differences(
     found: Lock,
     failures: Mapping[Named, Sequence[PolyverError]] | None = None,
 ) -> list[Difference]:
-    """Compare a lock with the lock `found`; return all differences, by application and reference.
+    """Compare a lock with the lock `found`; return all differences, sorted by application.
 
     `failures` are the errors of existing applications that do not resolve.
     """

@@ -55,7 +55,7 @@ def allows_deletion(release: Release) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoice:
-    """The release chosen for each reference, and the current release of some references.
+    """The release that was chosen for each reference, and the current releases of some references.
 
     A reference may keep its current release if the move to the chosen release fails.
     """
@@ -66,7 +66,7 @@ class ReleaseChoice:
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The chosen releases of references that may keep their current release, each once."""
+        """The chosen releases that are optional: their references may keep the current release."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -77,7 +77,7 @@ class ReleaseChoice:
         *,
         now: str,
     ) -> list[dict[str, Any]]:
-        """Build the resolutions if references move only to the `taken` targets.
+        """Build the resolutions for the case that references move only to the `taken` targets.
 
         A reference whose target is in `failed` gets the entry `failedMove`.
         """
@@ -107,7 +107,7 @@ def _target(chosen: ChosenVersion) -> MoveTarget:
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
-    """Add to the chosen releases the current releases of references that may keep them."""
+    """Find the current releases that references may keep instead of the chosen ones."""
     kept = {}
     for each in chosen:
         dependent, release = each.use.dependent, each.resolution.release
@@ -126,7 +126,8 @@ def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:
     """Return a digest of all inputs that decide whether an application can move to the targets.
 
-    `by` is the version of polyver, because another version may render the templates successfully.
+    `by` is the version of polyver. It is part of the digest, because another version of polyver may
+    render the templates successfully.
     """
     seen = rendered_from(application)
     metadata = {name: seen["metadata"].get(name) or {} for name in ("labels", "annotations")}
@@ -136,7 +137,7 @@ def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by:
 def failed_before(
     application: ReadOnlyObject, targets: Iterable[MoveTarget], inputs: str
 ) -> dict[MoveTarget, ReadOnlyObject]:
-    """Return the targets that have failed before with the same inputs, from the status."""
+    """Return the targets to which, according to the status, a move failed with the same inputs."""
     status: ReadOnlyObject = application.get("status") or {}
     known = {}
     for each in status.get("resolutions") or ():
@@ -172,13 +173,14 @@ class Piece(NamedTuple):
 def role_of(piece: Piece) -> Role:
     """Return the role of an object: its component, kind and name.
 
-    The roles of a deleted and a new object decide whether the new one replaces the deleted one.
+    If a deleted object and a new object have the same role, the new object may replace the deleted
+    one.
     """
     return Role(piece.component, piece.kind, piece.name)
 
 
 class WouldDelete(PolyverError):
-    """A release would delete objects of an application without a replacement."""
+    """A move to a release would delete objects of an application without a replacement."""
 
     def __init__(self, targets: Sequence[MoveTarget], lost: Sequence[Piece]) -> None:
         names = " and ".join(map(str, targets))

@@ -32,9 +32,9 @@ API_VERSION: Final = "definition.polyver.dev/api-version"
 AUTO_UPDATE: Final = "app.oam.dev/autoUpdate"
 PUBLISH_VERSION: Final = "app.oam.dev/publishVersion"
 LOCK: Final = "app.polyver.dev/lock"
-"""Annotation of an application with its locked versions: it uses exactly these versions."""
+"""Annotation with the locked versions of an application, which uses exactly these versions."""
 FORCED: Final = "definition.polyver.dev/remove-by-force"
-"""Annotation with the versions that may be removed although applications use them."""
+"""Annotation of a definition: the versions that may be removed although applications use them."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
 """Annotation of a DefinitionRevision: a move to it may delete objects of applications. polyver
 copies the annotation from the definition to its newest revision.
@@ -42,7 +42,8 @@ copies the annotation from the definition to its newest revision.
 IN_USE: Final = "definition.polyver.dev/in-use"
 """Finalizer of definitions and revisions that applications use."""
 RECORDED: Final = "app.polyver.dev/revisions"
-"""Finalizer of an application whose revisions, and objects in other namespaces, polyver deletes."""
+"""Finalizer of applications: polyver deletes their revisions and their objects in other namespaces.
+"""
 APP_NAME: Final = "app.oam.dev/name"
 """Label with the name of an application, on its revisions and applied objects."""
 APP_NAMESPACE: Final = "app.oam.dev/namespace"
@@ -51,11 +52,12 @@ APP_COMPONENT: Final = "app.oam.dev/component"
 RENDERED: Final = "app.polyver.dev/rendered"
 """Label of all objects that were applied for applications."""
 APPLYING: Final = "app.polyver.dev/applying"
-"""Annotation of an application: digest of the inputs that are being applied, or were last."""
+"""Annotation of an application: digest of the inputs that are being applied or were applied last.
+"""
 APPLIED_BY: Final = "polyver-applications"
 """Field manager with which the objects of applications are applied."""
 SYSTEM_NAMESPACE: Final = "vela-system"
-"""Namespace whose definitions applications of all namespaces can use."""
+"""Namespace of definitions that applications in all namespaces can use."""
 
 TYPES: Final = {
     "ComponentDefinition": "Component",
@@ -67,7 +69,7 @@ TYPES: Final = {
 
 
 def name_label(kind: str) -> str:
-    """Return the key of the label that has the definition's name on its revisions."""
+    """Return the key of the label with which revisions of this kind name their definition."""
     # These are KubeVela's labels; the one for traits is irregular.
     return "trait.oam.dev/name" if kind == "TraitDefinition" else f"{kind.lower()}.oam.dev/name"
 

@@ -19,7 +19,9 @@ class DefinitionSettings:
     """Settings of the capability definitions."""
 
     gate: GatePolicy = "refuse"
-    """The policy for versions of definitions that break users of neighbouring versions."""
+    """The semver gate: `refuse` or `warn` about a version that breaks users without a new major
+    version.
+    """
 
 
 @Parameter(name="*")

@@ -65,7 +65,7 @@ class _Named:
 
     @property
     def shape(self) -> dict[str, bool]:
-        """For each namespace of a definition, whether the definition has numbered revisions."""
+        """True for each namespace whose definition has numbered revisions, else False."""
         return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 

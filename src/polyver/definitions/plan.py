@@ -87,9 +87,9 @@ def moved(
 
 
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
-    """Yield the references that a new definition breaks because they now mean this definition.
+    """Yield the references that a new definition breaks because they now refer to this definition.
 
-    Their pins refer to the definition of that name in another namespace.
+    The pins of these references name a definition with the same name in another namespace.
     """
     for use in uses:
         if use.dependent.pin is not None and use.pinned_in != namespace:

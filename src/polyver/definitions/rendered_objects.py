@@ -67,7 +67,7 @@ class Placed:
 
 
 def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
-    """Return an application as templates read it: without annotations that record actions."""
+    """Return an application in the form for templates: without annotations that record actions."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     kept = {name: text for name, text in annotations.items() if name not in _NOTES}
@@ -123,7 +123,7 @@ _HINT: Final = "this is the output of its template"
 
 
 def _problem(output: RenderedObject) -> str:
-    """Describe why an object's name, namespace or labels are invalid; empty if they are valid."""
+    """Return why an object's name, namespace or labels are invalid; empty if they are valid."""
     metadata = output.object["metadata"]
     for name in ("name", "namespace"):
         text = metadata.get(name)

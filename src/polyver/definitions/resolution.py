@@ -91,7 +91,7 @@ class ChosenVersion:
 
 
 def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
-    """Resolve a reference to a definition in its own namespace, else in the system namespace."""
+    """Resolve a reference to a definition in the application's or else the system namespace."""
     home = home_of(use, homes)
     if home is None:
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
@@ -113,7 +113,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
 
 
 def _is_gone(use: DefinitionUse, lineage: Lineage) -> bool:
-    """Report whether a use has no pin, or its pinned release was removed or never existed."""
+    """Report whether a reference has no pin, or its pinned release was removed or never existed."""
     pin = use.dependent.pin
     release = lineage.get(pin.release) if pin is not None else None
     return release is None or release.stage.is_gone
@@ -215,7 +215,7 @@ def _number(revision: ReadOnlyObject) -> Serial:
 
 
 def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> dict[str, Any]:
-    """Add the pins of the newest revision to an application whose status has no pins."""
+    """Return an application with the pins of its newest revision, if its status has no pins."""
     status: ReadOnlyObject = application.get("status") or {}
     if revision is None or status.get("resolutions"):
         return dict(application)
@@ -227,7 +227,7 @@ def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> di
 
 
 def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
-    """Build the metadata of the newest ApplicationRevision from the status, or return None."""
+    """Build the newest ApplicationRevision's metadata from the status; None if there is none."""
     status: ReadOnlyObject = application.get("status") or {}
     latest: ReadOnlyObject = status.get("latestRevision") or {}
     if not latest.get("name") or not latest.get("revisionHash"):
@@ -243,7 +243,7 @@ def revision_of(
     resolutions: Sequence[ReadOnlyObject],
     newest: ReadOnlyObject | None,
 ) -> tuple[dict[str, Any], bool]:
-    """Build the ApplicationRevision for a state; return it, and whether it must be created.
+    """Build the ApplicationRevision that records these resolutions; return also whether it is new.
 
     If the newest revision records the same state, return the newest revision.
     """
@@ -278,7 +278,7 @@ def revision_of(
 
 
 def used_of(resolution: ReadOnlyObject) -> dict[str, Any]:
-    """Return a copy of a resolution without the entry `failedMove`."""
+    """Return a copy of an entry of `status.resolutions` without the field `failedMove`."""
     return {name: said for name, said in resolution.items() if name != "failedMove"}
 
 

@@ -34,7 +34,7 @@ _MOST_TEXT: Final = 32_000
 
 
 def supported_fact(errors: Iterable[object]) -> DesiredCondition:
-    """Build the condition `Supported`: its message lists the fields that are not executed."""
+    """Build the condition `Supported`, whose message lists the unsupported fields."""
     found = [str(each) for each in errors if isinstance(each, Unsupported)]
     if not found:
         return DesiredCondition(
@@ -60,7 +60,7 @@ def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
 
 
 def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
-    """Return a condition; if its value is unchanged, with the reason and message in the status."""
+    """Return a condition; if the status has the same value, keep the reason and message in it."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return DesiredCondition(fact.type, fact.status, each["reason"], each.get("message", ""))
@@ -68,7 +68,7 @@ def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredConditio
 
 
 def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
-    """Report whether a status has this condition with the same value."""
+    """Report whether a status already has this condition with the same value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
 

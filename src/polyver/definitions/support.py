@@ -43,7 +43,7 @@ class Unsupported(PolyverError):
 def unsupported(
     application: ReadOnlyObject, resolutions: Iterable[ReadOnlyObject], revisions: Revisions
 ) -> list[Unsupported]:
-    """Return the fields that are not executed, in an application and in its definitions.
+    """Return the unsupported fields of an application and of the definitions that it uses.
 
     `resolutions` are entries of `status.resolutions`. A missing revision is skipped here, because
     rendering reports it.
@@ -60,7 +60,7 @@ def unsupported(
 
 
 def unsupported_fields(application: ReadOnlyObject) -> list[Unsupported]:
-    """Return the fields and annotations in an application itself that are not executed."""
+    """Return the unsupported fields and annotations of an application, without its definitions."""
     spec: ReadOnlyObject = application.get("spec") or {}
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     found = [
@@ -94,7 +94,7 @@ def _unexecuted(name: str, at: str) -> Unsupported:
 
 
 def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
-    """Yield the paths of fields in a version of a definition that are not executed."""
+    """Yield the paths of the unsupported fields in one version of a definition."""
     status: ReadOnlyObject = content.get("status") or {}
     yield from (f"status.{name}" for name in _HEALTH if status.get(name))
     yield from (name for name in ("workloadRefPath", "manageWorkload") if content.get(name))
@@ -103,7 +103,7 @@ def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
 
 
 def definition_warnings(kind: str, decision: Decision) -> list[str]:
-    """Return a warning for each field in the new versions of a definition that is not executed."""
+    """Return a warning for each unsupported field in the new versions of a definition."""
     if not decision.create:
         return []
     if kind == "PolicyDefinition":

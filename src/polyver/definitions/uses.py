@@ -77,7 +77,7 @@ class DefinitionUse:
     problem: str = ""
     """Why the lock cannot be used; empty if it can, or if there is none."""
     is_failing: bool = False
-    """True if the application was never applied completely, because rendering or applying fails."""
+    """True if rendering or applying fails, and the application was never applied completely."""
 
 
 def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
@@ -117,7 +117,7 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
 
 
 class _Locks:
-    """The entries in the lock annotation of an application, to be assigned to references."""
+    """Assigns the entries in the lock annotation of an application to its references."""
 
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
@@ -134,7 +134,7 @@ class _Locks:
                 self._left.setdefault(each.key, []).append(each)
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
-        """Add the locked version to a use, or the problem of the lock."""
+        """Return a reference with its locked version, or with the problem of the lock."""
         if self._problem or self._left is None:
             return replace(use, problem=self._problem)
         left = self._left.get((TYPES[use.kind], use.place, use.definition))
@@ -146,7 +146,7 @@ class _Locks:
 
 
 class _Pins:
-    """The resolutions in a status, to be assigned to references, also after a reordering."""
+    """Assigns the resolutions in an application's status to its references, in whatever order."""
 
     def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:
         self._left: dict[tuple[str, str, str], list[ReadOnlyObject]] = {}
@@ -156,13 +156,13 @@ class _Pins:
             self._left.setdefault(key, []).append(each)
 
     def take(self, kind: str, place: str, name: str) -> ReadOnlyObject | None:
-        """Return the next resolution of such a reference that is not assigned yet, or None."""
+        """Return the next unassigned resolution for a kind, place and definition name, or None."""
         left = self._left.get((kind, place, name))
         return left.pop(0) if left else None
 
 
 def _pin_of(known: ReadOnlyObject) -> Pin:
-    """Return the pin of a resolution; a numbered revision is pinned by its name."""
+    """Return the pin that a resolution records. The pin of a numbered revision has its name."""
     try:
         return Pin(str(SemVer.parse(known["version"])), known["digest"])
     except InvalidVersion:
@@ -223,7 +223,8 @@ def check_application(application: ReadOnlyObject) -> None:
 def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
     """Return the namespace of the referenced definition, or None if there is no such definition.
 
-    That is the namespace of the application, else the system namespace.
+    If a definition exists in the namespace of the application, the result is that namespace.
+    Otherwise it is the system namespace.
 
     `known` are the namespaces that have a definition of that kind and name.
     """
@@ -232,9 +233,10 @@ def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
 
 
 def settled(use: DefinitionUse, home: str) -> DefinitionUse:
-    """Adapt a use to the namespace `home` of the definition that it refers to.
+    """Return a reference without data about definitions outside of the namespace `home`.
 
-    A pin to a definition in another namespace is removed. A lock of one becomes a problem.
+    `home` has the definition that the reference now refers to. If the pin names a definition in
+    another namespace, the pin is removed. If the lock names one, the reference gets a problem.
     """
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"but {home}/{use.definition} is requested"
@@ -266,9 +268,9 @@ def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]
 def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
     """Return the names of the applications that use each release, by the release's name.
 
-    A reference with a pin uses the pinned release until it has moved; it also counts as a user of
-    the release that it is going to move to. A reference uses no release if its selector is invalid.
-    It does not use its pinned release if the application was never applied with it.
+    A reference with a pin uses the pinned release until it has moved, unless its application failed
+    and was never applied completely. It also counts as a user of the release to which it is going
+    to move. A reference with an invalid selector does not move.
     """
     found: dict[str, set[str]] = {}
     for use in uses:

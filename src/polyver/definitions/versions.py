@@ -1,7 +1,7 @@
 """Versions of definitions: how they are written, and how applications select them.
 
-The entries of `spec.versions` in a definition are its published versions. An application selects a
-version with `type: NAME@SELECTOR`; its annotation autoUpdate chooses the policy.
+A definition publishes the versions that `spec.versions` lists. An application selects a version
+with `type: NAME@SELECTOR`; its annotation autoUpdate chooses the policy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ releases; a reference that requests no version keeps its first release.
 """
 
 DEFINITIONS_FOLLOW = replace(DEFINITIONS, name="definitions-follow", keeps=frozenset())
-"""Policy with autoUpdate `"true"`: a reference that requests no version moves, too."""
+"""Policy with autoUpdate `"true"`: a reference that requests no version moves to new releases, like
+a reference that requests a series.
+"""
 
 DEFINITIONS_EXACT = replace(
     DEFINITIONS,
@@ -65,7 +67,7 @@ DEFINITIONS_EXACT = replace(
 """Policy with autoUpdate `"false"`: a request for a series is refused."""
 
 DEFINITIONS_PRERELEASES = replace(DEFINITIONS, name="definitions-prereleases", prereleases=True)
-"""The first policy, with prereleases allowed."""
+"""Like the policy DEFINITIONS, but prereleases are allowed."""
 
 SEMANTIC_POLICIES = (
     DEFINITIONS,
@@ -81,11 +83,13 @@ DEFINITIONS_LEGACY = replace(
     noun="revision",
     keeps=frozenset(),
 )
-"""Policy of definitions with numbered revisions: a reference that requests none uses the newest."""
+"""Policy of definitions with numbered revisions: a reference that requests no revision moves to the
+newest one.
+"""
 
 
 def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
-    """Return the policy for a definition, from the value of the application's annotation."""
+    """Return the policy for a definition; `auto_update` is the annotation of the application."""
     if is_legacy(lineage):
         return DEFINITIONS_LEGACY
     match auto_update:

@@ -1,4 +1,4 @@
-"""The API for projects that write blueprint functions in Python, and register them."""
+"""The API with which projects write and register blueprint functions in Python."""
 
 from typing import TYPE_CHECKING
 

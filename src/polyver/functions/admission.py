@@ -1,7 +1,7 @@
 """Admission checks of Blueprints and ActionSets.
 
-A blueprint is checked only when its actions change: a change of its metadata alone is accepted even
-if the blueprint uses a function version that was removed since the last check.
+A blueprint is checked only when its actions change. So a change of only its metadata is accepted,
+even if the blueprint uses a function version that was removed since the last check.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BLUEPRINTS_WANTED: Final = tuple(
     )
     for kind in (BLUEPRINTS, ACTION_SETS)
 )
-"""Resources and operations for which API servers call the admission webhook of these checks."""
+"""Resources and operations for which API servers call the admission webhook."""
 
 
 class BlueprintChecks:
@@ -74,7 +74,7 @@ class BlueprintChecks:
 
 
 class ActionSetChecks:
-    """Refuses ActionSets with an invalid preferred version, and changes of a running one's spec.
+    """Refuses an invalid preferred version, and changes to the spec of a running ActionSet.
 
     An ActionSet runs once, with the spec that it had when it started.
     """

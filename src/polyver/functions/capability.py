@@ -1,4 +1,4 @@
-"""The contribution of the capability functions."""
+"""Declares the capability `functions`: its kinds, checks, controllers, commands and options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATH = "/functions"
 
 
 def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Contribution:
-    """Return the contribution that checks blueprints, lists functions and runs actions."""
+    """Return the kinds, checks and controllers that the capability adds to a control plane."""
     from polyver.functions.admission import BLUEPRINTS_WANTED, ActionSetChecks, BlueprintChecks
     from polyver.functions.controllers.actions import ActionSetController, CallLimits
     from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS

@@ -1,9 +1,10 @@
 """Catalogues of blueprint functions: the versions of each function, with stages and removals.
 
 A product that ships functions has a catalogue. The catalogue lists the releases of the product,
-called catalogue releases here; the last one is the current catalogue release. A deprecated version
-names the catalogue release that removes it, and is removed once that release is listed. The class
-`Release` is something else: one version in the lineage of a function.
+which are called catalogue releases here. The last one is the current catalogue release. A
+deprecated version names the catalogue release that removes it; it is removed as soon as the
+catalogue lists this release. The class `Release` is something else: one version in the lineage of a
+function.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionCatalogue:
-    """The lineages of functions in a catalogue, with the stages as of its current release."""
+    """The lineages of the functions in a catalogue, with the stages of the current release."""
 
     releases: tuple[SemVer, ...]
     """Catalogue releases, the current one last."""
     functions: tuple[Lineage, ...]
     document: Document
     keys: Mapping[str, Mapping[SemVer, str]]
-    """How the document writes each version, by function and version."""
+    """The spelling of each version in the document, by function and version."""
     tombstones: Mapping[str, frozenset[SemVer]]
     """Versions that the document itself marks as removed, by function."""
 
@@ -89,9 +90,9 @@ class FunctionCatalogue:
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
     def at(self, release: SemVer) -> FunctionCatalogue:
-        """Return the catalogue as of a future catalogue release.
+        """Return the catalogue with the stages of versions in a future catalogue release.
 
-        The stages stay as they are if the catalogue release is not later than the current one.
+        If `release` is not later than the current catalogue release, no stage changes.
         """
         releases = (*self.releases, release)
         moved = [

@@ -1,7 +1,8 @@
 """Edits of a catalogue's text: promote, deprecate or remove a version, add a catalogue release.
 
 An edit keeps the comments and the layout of the text. An edit is refused if it would break a rule
-about stages or notice periods, or if it would change any other data of the catalogue.
+about stages or notice periods, or if the new text would change other data of the catalogue than
+intended.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def deprecate(
     use: SemVer | None = None,
     removed_in: SemVer | None = None,
 ) -> Edited:
-    """Deprecate a candidate, or change the removal or the replacement of a deprecated version."""
+    """Deprecate a version; if it is deprecated already, change its removal or its replacement."""
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -98,7 +99,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Mark a version as removed; the catalogue still lists the number, which is never reused."""
+    """Mark a version as removed. The catalogue still lists its number, which is never reused."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
@@ -152,7 +153,7 @@ def _read(text: str, source: str) -> FunctionCatalogue:
 
 @dataclass(slots=True)
 class _Edit:
-    """A catalogue, with changes of its text that were not made yet."""
+    """A catalogue, and the pending changes of its text."""
 
     text: str
     catalogue: FunctionCatalogue
@@ -244,7 +245,7 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
-        """Raise EditRefused if a removal in the release `due` would take effect at once."""
+        """Raise EditRefused if the removal in the release `due` would take effect at once."""
         assert isinstance(release.version, SemVer)
         then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
         if next_stage(then, self.catalogue.releases).is_gone:
@@ -264,7 +265,10 @@ class _Edit:
                 self.say(f"{lineage.name} {each.name} is replaced by {new.name}")
 
     def removal_now(self, name: str, release: Release) -> SemVer:
-        """Return the current catalogue release; raise EditRefused if it is too early to remove."""
+        """Return the current catalogue release.
+
+        Raise EditRefused if the version must not be removed in this catalogue release yet.
+        """
         assert isinstance(release.version, SemVer)
         notes = release.notes
         assert notes.since is not None
@@ -286,7 +290,7 @@ class _Edit:
     def made(self) -> Edited:
         """Apply the pending changes to the text.
 
-        Raise an error if the result is not a valid catalogue, or differs in any other data.
+        Raise an error if the new text is not a valid catalogue, or if other data has changed.
         """
         try:
             places = Places(self.text)

@@ -1,7 +1,7 @@
-"""Loading of functions and catalogues from installed Python packages, modules and files.
+"""Loads functions and catalogues from installed Python packages, modules and files.
 
 An installed package that cannot be loaded is left out with a warning. A module or file that the
-user names must be loadable.
+user names and that cannot be loaded is an error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def load_functions(
     folder: Path | None = None,
     show_traceback: bool = False,
 ) -> Functions:
-    """Load the functions of installed Python packages and of `names`, and the built-in ones.
+    """Load the built-in functions, and those of installed Python packages and of `names`.
 
     `names` are modules and files, relative to `folder`.
     """
@@ -121,7 +121,7 @@ def built_in() -> tuple[list[Function], FunctionCatalogue]:
 
 
 def built_in_functions() -> Functions:
-    """Load only the built-in functions, without those of packages and projects."""
+    """Load the built-in functions only, without those of installed packages and projects."""
     own, listing = built_in()
     return replace(known_functions(own, [listing]), origin=Origin())
 

@@ -40,11 +40,11 @@ class FunctionOptions:
 
     @property
     def given(self) -> str:
-        """The names of the options that need the capability, or "" if none of them is given."""
+        """The options that need the capability, for messages; empty if none of them is given."""
         return "--functions and --catalogue" if self.functions or self.catalogue else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> FunctionSettings:
-        """Check the options and return the settings; load the functions only if enabled."""
+        """Check the options and return the settings; load the functions only if `enabled`."""
         seconds = read_seconds(self.function_timeout, "--function-timeout")
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
         if not enabled:
@@ -56,7 +56,7 @@ class FunctionOptions:
         return FunctionSettings(functions, calls)
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command."""
+        """Yield the options as arguments for another command, such as `polyver run`."""
         for option, values in (("--functions", self.functions), ("--catalogue", self.catalogue)):
             for value in values or ():
                 yield from (option, value)

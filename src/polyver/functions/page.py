@@ -56,7 +56,7 @@ class _ActionSet:
 
 
 class FunctionsSource(PageSource):
-    """Page source of the capability functions; the set of functions does not change at run time."""
+    """Page source of the capability functions. The set of functions never changes at run time."""
 
     capability = _CAPABILITY
     description = "functions that blueprints call"
@@ -118,7 +118,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield the requests for a preferred version, one for each phase without `funcVersion`."""
+        """Yield the preferred version of an ActionSet for each phase that has no `funcVersion`."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))

@@ -1,4 +1,4 @@
-"""Policy of functions: `funcVersion`, else the preferred version, else the stable version."""
+"""Policy by which phases select function versions: `funcVersion`, preferred or stable version."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ FUNCTIONS = Policy(
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Parse a `funcVersion`: always exact, so `v0.1` is v0.1.0 and never a series."""
+    """Parse a `funcVersion`. It is always an exact version: `v0.1` is v0.1.0 and never a series."""
     return Exact(SemVer.complete(text))

@@ -1,4 +1,4 @@
-"""Settings of function calls, which commands pass to the capability."""
+"""The settings that commands pass to the capability functions."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ class FunctionSettings:
     """Settings of the capability functions."""
 
     functions: Functions | None = None
-    """The functions that blueprints may call; by default those that come with polyver."""
+    """The functions that blueprints may call; by default, the built-in functions."""
     calls: CallSettings = field(default_factory=CallSettings)

@@ -35,7 +35,7 @@ _NEEDED = (
     "anyio._backends._asyncio",
     "polyver.languages.gotemplate",
 )
-"""Modules that the first API request imports: loaded here once instead of in each worker."""
+"""Modules that the first API request needs. The fork server imports them once for all workers."""
 
 
 def main(number: str) -> None:

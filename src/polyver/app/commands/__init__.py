@@ -1,1 +1,1 @@
-"""The commands about all capabilities."""
+"""The commands that work with all capabilities, such as `polyver why`."""

@@ -1,4 +1,4 @@
-"""`polyver impact`: list the users of a version, who would notice a change of it."""
+"""`polyver impact`: list the users of a version, which a change of the version would affect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polyver resolve`: print the release that a selector gets from manifests in files, and why."""
+"""`polyver resolve`: print the release that a selector matches in manifest files, and why."""
 
 from __future__ import annotations
 

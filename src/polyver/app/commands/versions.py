@@ -1,4 +1,4 @@
-"""`polyver versions`: sort version strings, without any manifest."""
+"""`polyver versions`: sort version strings that are given as arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polyver why`: print which versions an object on a cluster got, why, and would get now."""
+"""`polyver why`: print which versions an object uses and why, and which ones it would get now."""
 
 from __future__ import annotations
 

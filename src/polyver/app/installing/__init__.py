@@ -1,4 +1,4 @@
-"""The installation of polyver on a cluster: its manifests, their application, and their removal."""
+"""The installation of polyver on a cluster: builds, applies and removes its manifests."""
 
 from polyver.app.installing.apply import Installer
 from polyver.app.installing.manifests import manifests

@@ -1,7 +1,7 @@
-"""Apply an installation to a cluster: first check everything, then write.
+"""Applies the manifests of an installation to a cluster, after it has checked all of them.
 
-Nothing is written while something prevents the installation. Server-side apply is used, so the
-same installation again changes nothing.
+If a check fails, nothing is written. The manifests are applied with server-side apply, so a second
+`polyver install` with the same options changes nothing.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 @dataclass
 class Installer:
-    """Applies the objects of an installation; `tell` is called with the result of each."""
+    """Applies the objects of an installation. `tell` is called with a message about each object."""
 
     client: Client
     place: str
-    """The server, and the source of its address, for errors."""
+    """The server, and where its address comes from, for error messages."""
     tell: Callable[[str], None]
     adopt: bool = False
     patience: float = 300.0
-    """Timeout in seconds for the new replicas to replace the old ones."""
+    """Maximum time in seconds until the new replicas have replaced the old ones."""
     _found: dict[ObjectName, Object | None] = field(default_factory=dict)
     _forced: set[ObjectName] = field(default_factory=set)
 
     async def install(self, installation: Installation, wanted: Sequence[Object]) -> None:
-        """Apply all objects, and remove those that only an earlier installation had."""
+        """Check and apply all objects; then remove those that only an earlier installation had."""
         for each in wanted:
             self._found[named(each)] = await self._find(named(each))
         self._refuse_second(installation)
@@ -75,7 +75,10 @@ class Installer:
     # Checks.
 
     def _refuse_second(self, installation: Installation) -> None:
-        """Refuse a second installation: Conversions are cluster-wide, and one serves them all."""
+        """Refuse a second installation in another namespace.
+
+        Conversions are cluster-scoped, and one installation serves all of them.
+        """
         other = installed_in(self._found[ObjectName("ClusterRoleBinding", NAME)])
         if other and other != installation.namespace:
             fact = f"polyver is installed in namespace {other}"
@@ -89,7 +92,7 @@ class Installer:
                 raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
-        """Return existing objects with the names of objects that replicas will create."""
+        """Return objects of other owners whose names replicas will need for their own objects."""
         if self.adopt:
             return []
         names = kept_by_replicas(installation.namespace)
@@ -97,7 +100,10 @@ class Installer:
         return [each for each in found if each is not None and not is_kept(each)]
 
     async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
-        """Try to apply everything by a dry run, where the namespace exists; raise if it fails."""
+        """Apply all objects as a dry run; raise an error if one of them cannot be applied.
+
+        Objects in a namespace that does not exist yet are skipped, because a dry run would fail.
+        """
         strange, changed = [*taken], {}
         for each in wanted:
             name = named(each)
@@ -113,7 +119,7 @@ class Installer:
             raise problem
 
     def _is_used(self, name: ObjectName) -> bool:
-        """Report whether an object is a namespace that polyver uses, but did not create."""
+        """Report whether an object is a Namespace that another client has created."""
         obj = self._found[name]
         return name.kind == "Namespace" and obj is not None and not is_installed(obj)
 
@@ -124,7 +130,11 @@ class Installer:
         return there and not self._is_used(name)
 
     async def _tried(self, content: Object, name: ObjectName) -> dict[str, list[str]]:
-        """Return the conflicts of a dry run that prevent the installation: fields by owner."""
+        """Apply an object as a dry run; return the conflicting fields, by the owner of the fields.
+
+        Conflicts that may be overridden are not returned: all of them with `--adopt`, else only
+        those with `polyver run`.
+        """
         try:
             await self._applied(content, name, dry_run=True)
         except ApiError as error:
@@ -140,7 +150,11 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Split off the CRDs that get new versions, as these must wait for the new replicas."""
+        """Divide the objects into those to apply first and those to apply after the rollout.
+
+        CRDs that get new versions are applied last, because only the new replicas can convert these
+        versions.
+        """
         later = [each for each in wanted if self._gets_versions(each)]
         return [each for each in wanted if each not in later], later
 
@@ -223,7 +237,7 @@ class Installer:
 
 
 async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName]]:
-    """Return the objects of an installation on a server, CRDs last."""
+    """List the objects on a server that `polyver install` has applied, CRDs last."""
     found: list[tuple[Object, ObjectName]] = []
     for kind in (*OWN, CRDS):
         resource = ObjectName(kind, "").resource
@@ -235,7 +249,7 @@ async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName
 
 
 async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
-    """Poll a condition; report whether it held in time."""
+    """Call `holds` again and again until it returns True; return False after `patience` seconds."""
     end = time.monotonic() + patience
     while not await holds():
         if time.monotonic() > end:
@@ -253,7 +267,7 @@ def _revision(obj: Object) -> str:
 
 
 def _is_rolled_out(deployment: Object) -> bool:
-    """Report whether all replicas are of the current Deployment, and ready."""
+    """Report whether all pods have the current pod template of the Deployment and are available."""
     status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
         return False

@@ -1,8 +1,8 @@
-"""The manifests of an installation: its permissions, its Deployment, and their order.
+"""Builds the manifests of an installation: permissions, Service and Deployment.
 
-The permissions of `polyver run` are only those that it uses, by name where possible: a test
-exercises all features, and removes the permissions one after the other. The Deployment has no
-privileges on its nodes.
+`polyver run` gets only the permissions that it uses, limited to single object names where possible.
+A test checks this: it uses all features, and fails if they work without one of the permissions. The
+pods of the Deployment have no privileges on their nodes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ _GROUP = "rbac.authorization.k8s.io"
 _PORT = 8443
 _TLS = "/etc/polyver/tls"
 _USER = 65532
-"""An unprivileged user: images often run as root by default, and root is refused here."""
+"""User ID of the container. Many images run as root by default, which the Deployment forbids."""
 _GRACE = 45
-"""Shutdown seconds: 5 to accept more reviews, 20 to answer them, and time to give up the lease."""
+"""Value of `terminationGracePeriodSeconds`.
+
+For 5 s polyver still accepts requests; it then has 20 s to answer them, and time to release the
+lease.
+"""
 
 
 def rights(installation: Installation) -> list[Right]:
-    """Return the permissions that are needed cluster-wide."""
+    """Return the permissions for the ClusterRole of polyver."""
     hooks = "admissionregistration.k8s.io"
     conversions, plural = CONVERSIONS.group, CONVERSIONS.names.plural
     found = [
@@ -57,7 +61,10 @@ def rights(installation: Installation) -> list[Right]:
 
 
 def _of_controllers(installation: Installation) -> Iterator[Right]:
-    """Yield the permissions of users' controllers, which write annotations and the status."""
+    """Yield the permissions of controllers that users have declared in Python.
+
+    These controllers write annotations and the status of the objects of their kind.
+    """
     for kind in installation.kinds:
         if kind.controller is not None:
             definition = kind.definition()
@@ -68,7 +75,7 @@ def _of_controllers(installation: Installation) -> Iterator[Right]:
 
 
 def rights_inside(installation: Installation) -> list[Right]:
-    """Return the permissions that are needed in the namespace of the installation."""
+    """Return the permissions for the Role of polyver in the namespace of the installation."""
     leases = "coordination.k8s.io", "leases"
     found = [Right(*leases, ("create",)), Right(*leases, ("get", "update"), name=NAME)]
     if not installation.tls_secret:
@@ -78,7 +85,7 @@ def rights_inside(installation: Installation) -> list[Right]:
 
 
 def access(installation: Installation) -> Iterator[Object]:
-    """Yield the account of polyver, its roles, and the bindings to existing roles."""
+    """Yield polyver's ServiceAccount and roles, and the bindings to its own and existing roles."""
     namespace = installation.namespace
     yield manifest(_ACCOUNT, NAME, namespace)
     yield manifest("ClusterRole", NAME, rules=_rules(rights(installation)))
@@ -104,7 +111,7 @@ def _bound(kind: str, name: str, role: str, to: str, installation: Installation)
 
 
 def workload(installation: Installation) -> Iterator[Object]:
-    """Yield the Service, a PodDisruptionBudget for several replicas, and the Deployment."""
+    """Yield the Service, the Deployment and, for several replicas, a PodDisruptionBudget."""
     namespace = installation.namespace
     port = {"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}
     yield manifest("Service", NAME, namespace, spec={"selector": dict(SELECTOR), "ports": [port]})
@@ -210,9 +217,10 @@ def _volumes(installation: Installation) -> list[Object]:
 
 
 def manifests(installation: Installation) -> list[Object]:
-    """Return the objects of an installation, the same each time.
+    """Return all objects of an installation. Equal settings always give equal objects.
 
-    Webhook configurations are not among them: `polyver run` applies those when it can answer.
+    The webhook configurations are not included: `polyver run` creates them as soon as its webhooks
+    can answer.
     """
     contributions = installation.contributions
     places = [installation.namespace, *(name for each in contributions for name in each.namespaces)]

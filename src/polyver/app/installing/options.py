@@ -1,4 +1,4 @@
-"""The settings of an installation, and the names that follow from them."""
+"""The settings of an installation, and the names of its objects."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 NAME = "polyver"
-"""The name of all objects of an installation, with its webhook configurations and its lease."""
+"""The name of all objects of an installation, and of its webhook configurations and its Lease."""
 NAMESPACE = "polyver-system"
 CERTIFICATES = "polyver-webhook"
 """The Secret in which replicas keep their certificates."""
 INSTALLER = "polyver-install"
-"""The field manager that applies the objects of an installation."""
+"""The field manager with which `polyver install` applies objects."""
 RUNNER = "polyver"
-"""The field manager of `polyver run` for configurations, certificates and the lease."""
+"""The field manager with which `polyver run` writes webhook configurations, Secret and Lease."""
 LABELS = {
     "app.kubernetes.io/name": NAME,
     "app.kubernetes.io/part-of": NAME,
@@ -85,7 +85,7 @@ OWN = (
     "ClusterRole",
     "ServiceAccount",
 )
-"""The kinds of objects that belong to an installation, and are deleted with it."""
+"""The kinds of objects that `polyver install` creates and `polyver uninstall` deletes."""
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
@@ -97,21 +97,21 @@ class Installation:
     namespace: str = NAMESPACE
     replicas: int = 2
     options: tuple[str, ...] = ()
-    """Arguments of `polyver run`: its capabilities, and where kinds and functions are."""
+    """Arguments of `polyver run`: its capabilities, and the files with kinds and functions."""
     kinds: tuple[Kind, ...] = ()
-    """The kinds that are declared in Python."""
+    """The kinds that users have declared in Python."""
     contributions: tuple[Contribution, ...] = ()
-    """The contributions of the capabilities."""
+    """What the enabled capabilities add to the control plane; the permissions depend on it."""
     roles: tuple[str, ...] = ()
-    """Existing ClusterRoles, for the objects that controllers make."""
+    """Existing ClusterRoles to bind, for objects that users' controllers create."""
     tls_secret: str = ""
-    """A Secret with a certificate and its key that another program renews."""
+    """The name of a Secret with the certificate and its key, if another program renews it."""
     inject_ca_from: str = ""
-    """The Certificate, NAMESPACE/NAME, from which cert-manager makes that Secret."""
+    """The Certificate, as NAMESPACE/NAME, from which cert-manager makes the Secret `tls_secret`."""
 
     @property
     def webhook(self) -> Webhook:
-        """The address at which API servers convert objects."""
+        """The webhook that API servers call to convert objects."""
         certificate = self.inject_ca_from
         return Webhook(self.namespace, NAME, path="/convert", inject_ca_from=certificate)
 
@@ -138,13 +138,13 @@ class ObjectName:
 
 
 def named(obj: Mapping[str, Any], kind: str = "") -> ObjectName:
-    """Return the name of an object; `kind` is for items of lists, which have no kind."""
+    """Return the name of an object. `kind` is needed for items of a list, which have no kind."""
     metadata = obj["metadata"]
     return ObjectName(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
 
 
 def kept_by_replicas(namespace: str) -> list[ObjectName]:
-    """Return the objects that `polyver run` creates: nothing else may have these names."""
+    """Return the names of the objects that `polyver run` creates."""
     configurations = [ObjectName(kind, NAME) for kind in CONFIGURATIONS]
     secret, lease = (
         ObjectName("Secret", CERTIFICATES, namespace),
@@ -154,7 +154,7 @@ def kept_by_replicas(namespace: str) -> list[ObjectName]:
 
 
 def manifest(kind: str, name: str, namespace: str = "", **content: Any) -> Object:
-    """Return an object of an installation."""
+    """Build an object of an installation, with the labels of the installation."""
     resource = _RESOURCES[kind]
     version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     metadata: Object = {"name": name} | ({"namespace": namespace} if namespace else {})

@@ -1,4 +1,4 @@
-"""The owners of existing objects, which decide what an installation may change."""
+"""Finds the owners of existing objects: polyver does not change objects of other owners."""
 
 from __future__ import annotations
 
@@ -31,18 +31,21 @@ def managers(obj: Mapping[str, Any]) -> list[str]:
 
 
 def is_installed(obj: Mapping[str, Any]) -> bool:
-    """Report whether an object belongs to an installation: the installer applied it."""
+    """Report whether `polyver install` has applied an object."""
     entries = obj["metadata"].get("managedFields") or ()
     return any((e.get("manager"), e.get("operation")) == (INSTALLER, "Apply") for e in entries)
 
 
 def is_kept(obj: Mapping[str, Any]) -> bool:
-    """Report whether `polyver run` writes an object."""
+    """Report whether `polyver run` has written an object."""
     return RUNNER in managers(obj)
 
 
 def conflicts(error: ApiError) -> dict[str, list[str]] | None:
-    """Return the fields of others by their owners; None if an apply failed for another reason."""
+    """Return the conflicting fields of a failed apply, by their owners.
+
+    Return None if the apply failed for another reason.
+    """
     causes = (error.details or {}).get("causes") or ()
     if error.code != 409 or not causes:
         return None
@@ -56,7 +59,10 @@ def conflicts(error: ApiError) -> dict[str, list[str]] | None:
 
 
 def installed_in(binding: Mapping[str, Any] | None) -> str:
-    """Return the namespace whose account has polyver's ClusterRole, or nothing."""
+    """Return the namespace in which polyver is installed; empty if it is not installed.
+
+    `binding` is the ClusterRoleBinding of polyver, if it exists.
+    """
     if binding is None or not is_installed(binding):
         return ""
     subjects = binding.get("subjects") or ()
@@ -64,7 +70,7 @@ def installed_in(binding: Mapping[str, Any] | None) -> str:
 
 
 def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
-    """Yield the CRDs whose objects an installation converts."""
+    """Yield the CRDs whose conversion webhook is polyver in this namespace."""
     for crd in crds:
         conversion = crd["spec"].get("conversion") or {}
         client = (conversion.get("webhook") or {}).get("clientConfig") or {}
@@ -76,7 +82,10 @@ def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
 def refusal(
     strange: Sequence[Object], owned: Mapping[ObjectName, Mapping[str, Sequence[str]]], at: str
 ) -> RequestRefused | None:
-    """Return the error for objects of others, and for fields that others have changed."""
+    """Build the error about objects and fields of other owners; None if there are none.
+
+    `strange` are objects of other owners. `owned` has the fields that others have changed.
+    """
     facts = []
     if strange:
         each = [f"{named(obj)} by {listed(managers(obj)) or 'unknown'}" for obj in strange]

@@ -1,4 +1,4 @@
-"""Remove an installation from a cluster, in an order in which every API stays usable.
+"""Removes an installation from a cluster, in an order in which every API stays usable.
 
 Objects of users and the CRDs of their kinds stay, unless the user chooses otherwise.
 """
@@ -31,7 +31,7 @@ __all__ = ["Remover"]
 
 _ROLES = "ClusterRoleBinding"
 _GONE_WITHIN = 120.0
-"""Timeout in seconds: pods take up to 45 s to end, and API servers need time to notice."""
+"""Maximum seconds until an object is gone: pods need up to 45 s to end, API servers some more."""
 Part = tuple[Object, ObjectName]
 
 
@@ -40,18 +40,19 @@ class _ExistingInstallation:
     """The existing objects of an installation."""
 
     parts: list[Part]
-    """The objects of the installation, and those that `polyver run` creates."""
+    """All objects of the installation except CRDs, and the objects that `polyver run` created."""
     crds: list[Part]
-    """The CRDs that were installed."""
+    """The CRDs that `polyver install` has applied."""
     converted: list[str]
-    """The CRDs that stay and whose objects polyver converts, with their versions in use."""
+    """The CRDs that are not deleted, but whose objects polyver converts; with the versions in use.
+    """
     strange: list[ObjectName]
-    """Objects of other owners with the names of objects of the installation."""
+    """Objects of other owners that have the names of objects which `polyver run` creates."""
 
 
 @dataclass
 class Remover:
-    """Removes an installation; `tell` is called with the result for each object."""
+    """Removes an installation. `tell` is called with a message about each object."""
 
     client: Client
     place: str
@@ -63,7 +64,7 @@ class Remover:
     async def remove(
         self, *, with_objects: bool = False, sure: bool = False, force: bool = False
     ) -> None:
-        """Remove the installation, unless users would lose something that they did not confirm."""
+        """Remove the installation; refuse if users would lose data that they did not confirm."""
         try:
             await self._refuse_elsewhere()
             found = await self._look(with_objects=with_objects)
@@ -103,7 +104,7 @@ class Remover:
     # Checks.
 
     async def _refuse_elsewhere(self) -> None:
-        """Refuse if polyver is installed in another namespace, by its ClusterRoleBinding."""
+        """Raise an error if the ClusterRoleBinding shows an installation in another namespace."""
         binding = ObjectName(_ROLES, NAME)
         other = installed_in(await find(self.client, binding.resource, binding.name))
         if other and other != self.namespace:
@@ -198,7 +199,7 @@ class Remover:
             raise UnreadableInput(fact, at=self.place, hint=hint)
 
     async def _left(self, obj: Object, name: ObjectName) -> str:
-        """Return a description of the objects that delay the deletion of an object."""
+        """Describe what delays the deletion of an object, for an error message."""
         if name.kind != CRDS:
             return "its pods"
         try:
@@ -212,7 +213,7 @@ class Remover:
         return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
 
     async def _free_conversions(self) -> None:
-        """Remove polyver's finalizer from all Conversions: no controller is left to do it."""
+        """Remove polyver's finalizer from all Conversions, because no controller runs any more."""
         if self.dry_run:
             return
         resource = GroupVersionResource(
@@ -235,7 +236,7 @@ class Remover:
                 raise
 
     async def _again(self) -> None:
-        """Delete the objects again that a replica may have written before it ended."""
+        """Delete again the objects that a replica may have created again before it ended."""
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 

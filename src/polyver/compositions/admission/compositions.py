@@ -1,8 +1,8 @@
 """Admission checks of CompositeResourceDefinitions, Compositions and CompositionRevisions.
 
-A write that changes only metadata is not refused. For a CompositionRevision, a change of labels is
-checked. The controllers check the same rules again, because clients can write while the admission
-webhook is not called.
+A write that changes only metadata is not refused, except a change of a CompositionRevision's
+labels, which is checked. The controllers check the same rules again, because clients can write
+while the admission webhook is not called.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ COMPOSITIONS_WANTED: Final = tuple(
     )
     for kind in COMPOSITION_KINDS
 )
-"""The resources and operations for which API servers call these checks."""
+"""The resources and operations for which API servers call the admission webhook."""
 
 
 class CompositionLookup(Protocol):
-    """Reads those stored objects that the checks need."""
+    """Reads the stored objects on which the checks of compositions depend."""
 
     async def crd(self, definition: str) -> Object | None:
         """Return the CRD with the name of a CompositeResourceDefinition; None if there is none."""
@@ -153,7 +153,7 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Refuses invalid Compositions, and the deletion of one that composite resources use."""
+    """Refuses invalid Compositions, and the deletion of a Composition in use."""
 
     plural = COMPOSITIONS.names.plural
 

@@ -57,11 +57,11 @@ PACKAGES_WANTED: Final = (
     *(_wanted(plural, *_WRITES, "DELETE") for plural in sorted(_PLURALS)),
     _wanted(FUNCTION_REVISIONS.names.plural, *_WRITES, "DELETE"),
 )
-"""The resources and operations for which API servers call these checks."""
+"""The resources and operations for which API servers call the admission webhook."""
 
 
 class FunctionLookup(Protocol):
-    """Reads those stored objects that the checks need."""
+    """Reads the stored objects on which the checks of packages depend."""
 
     async def function(self, name: str) -> Object | None:
         """Return a Function; None if it does not exist."""

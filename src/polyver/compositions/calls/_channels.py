@@ -1,4 +1,4 @@
-"""gRPC channels and connections, and the translation of gRPC errors into failures of calls.
+"""Opens gRPC channels and connections, and translates gRPC errors into failures of calls.
 
 This module is the only one that imports gRPC. The import takes a tenth of a second, so `load_grpc`
 imports this module when the first function is called. gRPC uses one status code for all connection
@@ -72,7 +72,7 @@ class Meaning:
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
-    """Translate the message of UNAVAILABLE: why there is no connection, or why it broke.
+    """Translate the message of UNAVAILABLE: why a connection failed, or why it broke.
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
@@ -101,7 +101,7 @@ def _refused(details: str) -> str:
 
 
 def exhausted(details: str) -> Meaning:
-    """Translate the message of RESOURCE_EXHAUSTED, which either side sends at its size limit."""
+    """Translate the message of RESOURCE_EXHAUSTED: a size limit of polyver or the function."""
     if found := _LARGER.search(details):
         what = "the response" if "CLIENT: Received" in details else "the request"
         size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
@@ -111,12 +111,12 @@ def exhausted(details: str) -> Meaning:
 
 
 def is_other_protocol(details: str) -> bool:
-    """Report whether the server speaks another protocol than gRPC, such as HTTP/1."""
+    """Report whether an error message shows that the server speaks another protocol than gRPC."""
     return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
 
 
 def short(details: str) -> str:
-    """Return a message from gRPC or a function as one line of limited length."""
+    """Shorten a message from gRPC or a function to one line of limited length."""
     line = " ".join(details.split())
     return line if len(line) <= _MOST_TOLD else f"{line[:_MOST_TOLD]}…"
 
@@ -131,7 +131,7 @@ class ConnectionClosed(Exception):
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
-    """Open a channel, which connects with its first call, and again after a lost connection.
+    """Open a channel. It connects at its first call, and connects again after a lost connection.
 
     Raise FunctionFailed if the address of the endpoint is not HOST:PORT or dns:///HOST:PORT.
     """
@@ -172,7 +172,7 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 
 
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
-    """Build the error to raise; `sent` is true if the function may have received the request."""
+    """Build the error for a failed call; `sent` is true if the function may have the request."""
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 
@@ -198,7 +198,7 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
 
 
 class FunctionConnection:
-    """A connection to a function, opened by the first call, and again after it is lost."""
+    """A connection to a function. The first call opens it; it is opened again after it was lost."""
 
     def __init__(self, endpoint: Endpoint, *, most_sent: int, most_received: int) -> None:
         self.endpoint = endpoint
@@ -210,8 +210,8 @@ class FunctionConnection:
     async def ask(self, request: bytes, *, within: float) -> bytes:
         """Send a request; return the bytes of the response, or raise RpcError if there is none.
 
-        If the function supports only the other version of the protocol, this call and all later
-        calls use that version.
+        If the function supports only the other version of the protocol, the request is sent again
+        in that version, and all later calls use that version.
         """
         known, other = self._methods
         try:

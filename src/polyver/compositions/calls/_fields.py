@@ -1,4 +1,4 @@
-"""Encoding of protobuf messages, each described by its fields: number, attribute name, encoding.
+"""Encodes protobuf messages. A message is described by the number, name and encoding of its fields.
 
 As proto3 requires, a field with its default value is not written, and a missing field gets its
 default value.
@@ -58,7 +58,7 @@ class MessageField(Protocol):
         """Encode the field as a list of byte strings; empty if the value is the default."""
 
     def read(self, found: list[WireField]) -> Any:
-        """Decode the value from all occurrences of the field, of which there is at least one."""
+        """Decode the value from all occurrences of the field in the data (at least one)."""
 
 
 class Message(Generic[T]):
@@ -162,7 +162,7 @@ _ALL = (1 << 64) - 1
 
 
 class SingleFieldContent:
-    """A message in which only one field is used; the value of that field is used as the message."""
+    """A message of which only one field is used. The value of this field stands for the message."""
 
     def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot
@@ -199,7 +199,7 @@ class _Lengthy:
 
 
 class ExplicitPresenceField(_Lengthy):
-    """A singular field; None means that the field is absent."""
+    """A singular field whose absence is known: the value None means that the field is absent."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return () if value is None else (self._part(self._content.dump(value)),)
@@ -212,7 +212,7 @@ class ExplicitPresenceField(_Lengthy):
 
 
 class ImplicitPresenceField(ExplicitPresenceField):
-    """A singular field that is never None; if it is empty, it is not written."""
+    """A singular field whose value is never None. An empty value is not written."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         content = self._content.dump(value)

@@ -1,4 +1,4 @@
-"""Complete decoder of protobuf's Struct, and helpers for other protobuf messages.
+"""The complete decoder of protobuf's Struct, and helpers for other protobuf messages.
 
 The decoder accepts fields in any order, unknown fields and repeated fields. `_structs` has a faster
 decoder for the usual layout.
@@ -32,7 +32,7 @@ _KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: 
 """The field numbers of Value, with the wire type of each."""
 
 DEEPEST = 200
-"""Maximum nesting depth of objects, which is the same in all of polyver."""
+"""Maximum nesting depth of objects. All of polyver uses the same maximum."""
 _INTEGERS = 1 << 63
 """Kubernetes writes numbers without a fraction as integers if they are below this limit."""
 
@@ -101,9 +101,10 @@ def entry(data: bytes) -> tuple[str, bytes]:
 
 
 def _value(data: bytes, depth: int) -> Any:
-    """Decode a Value.
+    """Decode a protobuf message of type Value.
 
-    Its last field determines the value; the parts of one list or one object are merged.
+    If the message has several fields, the last one determines the value. The parts of one list, or
+    of one object, are merged.
     """
     kind, parts, last = 0, b"", None
     for field in known(data, "Value", _KINDS):

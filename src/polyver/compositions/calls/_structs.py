@@ -1,7 +1,7 @@
 """Encoder and fast decoder of JSON objects as protobuf's Struct.
 
 Requests consist mostly of such objects, so this module is optimized for speed. The decoder accepts
-only the layout that encoders usually produce. `_slow_structs` decodes all other layouts.
+only the byte layout that encoders usually produce. For any other layout, it calls `_slow_structs`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _double = struct.Struct("<d").unpack_from
 
 
 def _heads(tag: int) -> list[bytes]:
-    """Return, for each small length, the bytes in front of a value: its tag and its length."""
+    """Return the encoded tag and length that precede a value, for each small length."""
     return [bytes((tag,)) + varint(length) for length in range(_READY)]
 
 

@@ -1,8 +1,8 @@
-"""Certificate authorities (CAs) that sign the certificates of functions, and their rotation.
+"""The certificate authorities (CAs) that sign certificates of functions, and the rotation of CAs.
 
 Functions read their certificates and trusted CAs only when they start. Therefore a new CA is
 trusted for a day before it signs, and an old CA is trusted for a day after its last signature.
-During these days, the functions that do not trust the new CA yet are restarted.
+During the first day, functions that do not trust the new CA yet are restarted.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ __all__ = [
 ]
 
 OVERLAP = datetime.timedelta(days=1)
-"""Time for which a new CA is trusted before it signs, and an old CA is trusted after it last
-signed.
+"""Time for which a new CA is trusted before it signs, and for which an old CA is trusted after it
+has signed for the last time.
 """
 REPLACED_BEFORE = datetime.timedelta(days=730)
-"""A CA is replaced this long before it expires. Each certificate that it signed expires before it.
+"""A CA is replaced this long before it expires. All certificates that a CA has signed expire before
+the CA does.
 """
 CALLER = "polyver"
 """Common name in the client certificate with which polyver calls functions."""
@@ -70,7 +71,7 @@ class DropFunctionAuthority:
 def plan(
     signers: Sequence[FunctionAuthority], now: datetime.datetime
 ) -> CreateFunctionAuthority | DropFunctionAuthority | None:
-    """Return the next rotation step; None if none is due. `signers` begins with the oldest CA.
+    """Return the next rotation step; None if no step is due. `signers` begins with the oldest CA.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
     CreateFunctionAuthority()
@@ -182,7 +183,7 @@ class Authorities:
         return next(authority for signer, authority in self.known if signer is chosen)
 
     def signed(self, leaf: x509.Certificate, now: datetime.datetime) -> bool:
-        """Report whether the CA that signs at this time has signed a certificate."""
+        """Report whether a certificate is signed by the CA that signs at this time."""
         try:
             leaf.verify_directly_issued_by(self._signing(now).certificate)
         except (ValueError, TypeError, InvalidSignature):

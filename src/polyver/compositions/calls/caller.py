@@ -1,7 +1,8 @@
-"""Calls of functions, limited in time, size and concurrency, and the probe of their readiness.
+"""Calls functions with limits on time, size and concurrency, and probes their readiness.
 
 Each function revision has its own connection and its own concurrency limit. So a slow or dead
-function delays only those that call it. gRPC is loaded for the first call, in a worker thread.
+function delays only its own callers. The library gRPC is loaded at the first call, in a worker
+thread.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Caller", "CallerLimits", "probe"]
 
 _PAUSES = (0.1, 0.5)
-"""Average pauses before the second and before the third try, in seconds."""
+"""Average pauses in seconds before the second try, and before the third try."""
 _LARGE = 1 << 18
 """A response of more bytes is decoded in a worker thread, so that it does not block the event loop.
 """
@@ -50,7 +51,7 @@ _SERVING = 1
 
 
 chance = random.SystemRandom().random
-"""Returns a random number in [0, 1) that spreads retries; `random.seed` does not affect it."""
+"""Returns a random number in [0, 1), which spreads retries. `random.seed` does not affect it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ class _Line:
 async def _answered(
     line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
 ) -> bytes:
-    """Send a request until a response arrives, or until no further try is allowed."""
+    """Send a request, again if necessary, until a response arrives or no further try is allowed."""
     from polyver.compositions.calls._channels import ConnectionClosed, RpcError, failed, meaning
 
     tries, sent = 0, False

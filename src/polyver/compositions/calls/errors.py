@@ -1,4 +1,4 @@
-"""Errors of calls: each has a kind of failure for programs, and a message for people.
+"""The errors of function calls: each has a kind of failure for programs, and a message for people.
 
 Errors about the content of a message have the path of the problem.
 """
@@ -41,7 +41,7 @@ class CallFailure(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """True if the same call may succeed later without any change."""
+        """True if a call with this failure may succeed later without any change."""
         return self in (CallFailure.UNREACHABLE, CallFailure.DEADLINE, CallFailure.BUSY)
 
 
@@ -75,7 +75,7 @@ class MessageError(Exception):
         self.way = list(way)
 
     def inside(self, *steps: str) -> MessageError:
-        """Add path segments in front of the path of this error, and return the error."""
+        """Put path segments in front of the path of this error; return the error."""
         self.way[:0] = steps
         return self
 

@@ -55,7 +55,7 @@ class CallMetrics:
         self._revisions: dict[str, CallCounts] = {}
 
     def of(self, revision: str) -> CallCounts:
-        """Return the counts of a revision; beyond a limit, revisions share one set of counts."""
+        """Return the counts of a revision. Beyond a limit, further revisions share one set."""
         found = self._revisions.get(revision)
         if found is None:
             name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS

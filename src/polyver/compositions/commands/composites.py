@@ -1,4 +1,4 @@
-"""Composite resources on a cluster: the revisions that they use, and those they would get now."""
+"""Reads which revisions composite resources on a cluster use, and which they would get now."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CompositionSnapshot:
     installed: FunctionLineages
 
     def explain(self, obj: Object) -> CompositeExplanation:
-        """Return the revisions that a composite resource uses, and those that it would get now."""
+        """Explain which revisions a composite resource uses, and which it would get now."""
         group = obj["apiVersion"].rpartition("/")[0]
         defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
         asking = read_composite(obj, defined)
@@ -106,7 +106,7 @@ async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
 
 
 async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
-    """Read all composite resources; each includes its kind, which API servers omit in lists."""
+    """Read all composite resources. Add their kind to them, which API servers omit in lists."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
         for kind in composed.kinds
@@ -196,7 +196,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One choice of a composite resource: a composition, its revision, or a function revision."""
+    """One choice of a composite resource: its composition, revision, or a function revision."""
 
     part: str
     asks: str
@@ -268,7 +268,7 @@ def _data(found: CompositeExplanation, *, explain: bool) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class ImpactRow:
-    """A composite resource that uses a revision or would get it."""
+    """A table row: a composite resource, and a revision that it uses or would get now."""
 
     who: str
     place: str
@@ -309,7 +309,7 @@ async def explained_on(client: Client) -> list[CompositeExplanation]:
 
 
 def impact_of_composition(text: str, context: str, output: OutputFormat) -> None:
-    """Print the composite resources that use a Composition, or would get it.
+    """Print the composite resources that use a Composition, or would get it now.
 
     If the text names a revision, print only those that use this revision, or would get it.
     """

@@ -1,4 +1,4 @@
-"""Composition functions on a cluster: their revisions, and the revision that each step gets."""
+"""Reads composition functions from a cluster, with their revisions and the steps that call them."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def named(text: str) -> tuple[str, str]:
 
 
 def revision_in(installed: InstalledFunction, text: str) -> Release:
-    """Find a revision of a Function by name, by number, or by the digits at the end of the name."""
+    """Find a revision of a Function by its name, its number, or the last digits of its name."""
     return revision_called(installed.name, installed.lineage, text)
 
 
@@ -231,7 +231,7 @@ def why_package(name: str, context: str, output: OutputFormat, *, explain: bool)
 
 
 def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
-    """Print the steps that select a function, and the composite resources that it composes.
+    """Print the steps that call a function, and the composite resources that these steps compose.
 
     If the text names a revision, print only the steps that select this revision, and the composite
     resources that use the revision or would get it. A step is printed even if its selector matches

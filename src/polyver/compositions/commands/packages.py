@@ -265,7 +265,7 @@ def logs(
 def _revision(text: str, folder: Path, context: str) -> str:
     """Return the full name of a revision.
 
-    If a log of the revision is in the folder, the cluster is not read.
+    If the folder has a log of this revision, the cluster is not read.
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 

@@ -191,7 +191,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Options for the run of the pipeline."""
+    """The options for running the pipeline."""
 
     revisions: tuple[str, ...]
     folder: Path
@@ -214,7 +214,7 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read the input files and render; if the command is interrupted, end all child processes."""
+    """Read the input files and render; if the command is interrupted, first end all processes."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()

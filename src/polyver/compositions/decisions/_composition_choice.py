@@ -1,4 +1,4 @@
-"""Choice of the Composition and of the CompositionRevision for a composite resource."""
+"""Chooses the Composition and the CompositionRevision for a composite resource."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Composite:
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]
 
     def written(self, **fields: Any) -> dict[str, Any]:
-        """Return a merge patch that sets these fields at the path `at`."""
+        """Build a merge patch that sets the given fields at the path `at`."""
         return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
 
     def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
@@ -210,7 +210,7 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
 
 
 def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """Return a lineage with the gates of rollouts added; `gates` has them by release name."""
+    """Return a lineage with the gates of rollouts added; `gates` are the gates by release name."""
     if not gates:
         return lineage
     return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition (CRD) of a CompositeResourceDefinition: owner, content, removal.
+"""Decides about the CustomResourceDefinition (CRD) of a CompositeResourceDefinition.
 
 A CompositeResourceDefinition defines a kind of composite resources, and polyver applies a CRD for
 this kind. In this module, a definition is a CompositeResourceDefinition. Admission and the
@@ -82,7 +82,7 @@ def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
 
 
 def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[str]:
-    """Return the versions in `storedVersions` of the CRD that the definition no longer has."""
+    """Return the versions in the CRD's `storedVersions` that the definition no longer has."""
     stored = mapping(mapping(crd).get("status")).get("storedVersions") or ()
     names = {each["name"] for each in obj["spec"]["versions"]}
     return [each for each in stored if each not in names]
@@ -128,7 +128,7 @@ def _schema(version: ReadOnlyObject) -> ReadOnlyObject:
 
 
 def _pruned(before: ReadOnlyObject, after: ReadOnlyObject, path: str) -> Iterator[str]:
-    """Yield the fields of the schema `before` that the schema `after` prunes."""
+    """Yield the paths of fields in the schema `before` that the schema `after` would prune."""
     if after.get("x-kubernetes-preserve-unknown-fields"):
         return
     others = mapping(after.get("additionalProperties")) or None
@@ -287,7 +287,7 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
-    """Return the API version and kind of the CRD's storage version, whatever is defined."""
+    """Return the API version and kind of the CRD's storage version, even if no longer defined."""
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])
     return {"apiVersion": f"{spec['group']}/{stored}", "kind": spec["names"]["kind"]}

@@ -1,7 +1,7 @@
 """Validation of CompositeResourceDefinitions, and the CRDs of the kinds that they define.
 
-In this module, a definition is a CompositeResourceDefinition. polyver adds the schema fields that
-all composite resources have to the schema of the definition.
+In this module, a definition is a CompositeResourceDefinition. polyver extends the schema in a
+definition by the fields that all composite resources have.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _STATUS = {
 def injected(schema: Schema, *, legacy: bool, update_policy: str) -> dict[str, Any]:
     """Build the schema of a version, with the fields that all composite resources have.
 
-    The added fields replace fields of the same names.
+    If the schema already has fields with the same names, these are replaced.
     """
     properties = schema.get("properties") or {}
     fields = _fields(update_policy)
@@ -209,7 +209,7 @@ def read_definition(obj: ReadOnlyObject) -> CompositeKind:
 
 
 def presumed_definition(composite: ReadOnlyObject) -> CompositeKind:
-    """Derive the kind of a composite resource from the resource, if its definition is unknown."""
+    """Derive the kind of a composite resource from the resource itself, without its definition."""
     group, _, version = str(composite["apiVersion"]).rpartition("/")
     spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
     legacy = INSIDE not in spec and not metadata.get("namespace")
@@ -330,8 +330,8 @@ def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
 def definition_crd(obj: ReadOnlyObject, webhook: Webhook | None = None) -> dict[str, Any]:
     """Build the CustomResourceDefinition of the kind that a definition defines.
 
-    `webhook` is the conversion webhook if the definition sets no conversion strategy. If the
-    definition is invalid, raise its first Refusal.
+    If the definition sets no conversion strategy, `webhook` is used to convert. If the definition
+    is invalid, its first Refusal is raised.
     """
     for refusal in check_definition(obj):
         raise refusal

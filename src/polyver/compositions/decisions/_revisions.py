@@ -129,7 +129,7 @@ def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refu
 
 
 def composition_warnings(obj: ReadOnlyObject) -> list[str]:
-    """Return warnings about fields of a Composition that are valid, but probably not intended."""
+    """Return warnings about valid values in a Composition that are probably not intended."""
     return [
         f"spec.pipeline[{place}]: functionRevisionRef and functionRevisionSelector are both "
         "set; functionRevisionRef is used"
@@ -173,7 +173,7 @@ class Changes:
 def content_of(composition: ReadOnlyObject) -> str:
     """Return the digest of the spec and the labels of a Composition.
 
-    It is short enough for a label value. Annotations are not part of the content.
+    The digest is short enough for a label value. Annotations are not part of the content.
     """
     labels = {k: v for k, v in _labels(composition).items() if k not in _OURS}
     content = {"labels": labels, "spec": {**composition["spec"], "revision": None}}
@@ -212,7 +212,9 @@ def composition_lineage(composition: str, known: Iterable[KnownCompositionRevisi
 def composition_changes(
     composition: ReadOnlyObject, known: Sequence[KnownCompositionRevision]
 ) -> Changes:
-    """Decide the changes after which the revision with the current content has the highest number.
+    """Decide the changes of a Composition's revisions.
+
+    After the changes, the revision with the current content has the highest number.
 
     `known` are the revisions that have the Composition's name as a label.
     """

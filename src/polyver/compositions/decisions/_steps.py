@@ -1,9 +1,9 @@
-"""Resolution of the function revision that each step of a pipeline calls, and its explanation.
+"""Resolves the function revision that each step of a pipeline calls, and explains the result.
 
 All steps are resolved together from one snapshot of the installed revisions, so that a run never
 uses two states. `explain` returns the reasons for the Composition and the revisions that a
-composite resource gets. It uses the same functions as the controller, but returns a refusal where
-they raise it.
+composite resource gets. It uses the same functions as the controller. These functions raise a
+refusal; `explain` returns it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ResolvedStep:
     digest: str
     """Digest of the revision's content."""
     endpoint: str = ""
-    """Address of the function revision; empty until the runtime that serves it reports one."""
+    """Address of the function revision; empty until the runtime reports an address."""
     reason: str = ""
     """Why the step calls this function revision."""
     warnings: tuple[str, ...] = ()
@@ -282,10 +282,11 @@ def _activate(names: list[str]) -> str:
 def moved_pipelines(
     pipelines: Iterable[CompositionPipeline], before: Lineage, after: Lineage
 ) -> set[str]:
-    """Return the names of the CompositionRevisions that a change of a function's lineage affects.
+    """Return the CompositionRevisions that a change of a function's lineage affects.
 
-    These have a step that resolves to another revision after the change, or that is unresolved for
-    another reason. Gates are ignored: a rollout sets them for each composite resource separately.
+    A CompositionRevision is affected if one of its steps resolves to another function revision
+    after the change, or cannot be resolved for another reason than before. Gates are ignored,
+    because a rollout sets them for each composite resource separately.
     """
     known: dict[Selector, bool] = {}
     found = set()
@@ -301,7 +302,7 @@ def moved_pipelines(
 
 
 def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """Return the pin that a selector resolves to, or else the names of all releases it matches."""
+    """Return the pin to which a selector resolves; else the names of all releases it matches."""
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:
@@ -327,10 +328,10 @@ class CompositeExplanation:
 
     @property
     def asks_composition(self) -> str:
-        """The Composition that the resource selects, by its name or by labels; empty if none.
+        """The name or the labels with which the resource selects a Composition; empty if none.
 
-        Users and the controller write the name to the same field, so it may be an earlier choice of
-        the controller.
+        Users and the controller write the name to the same field. So the name may be an earlier
+        choice of the controller.
         """
         labels = self.composite.composition_labels
         return self.composite.composition or (str(Labels.of(labels)) if labels else "")

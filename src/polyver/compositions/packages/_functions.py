@@ -1,7 +1,8 @@
 """Functions and FunctionRevisions as values: parsed, validated and created.
 
-The revisions of a Function form its lineage. The reference of a package is an OCI image. For the
-runtime that starts processes, it can also be a path (`file:`) or a Python distribution (`pypi:`).
+The revisions of a Function form its lineage. The reference of a package names an OCI image. In the
+runtime that starts processes, a reference can also name a path (`file:`) or a Python distribution
+(`pypi:`).
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage
 
 
 def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFunctionRevision:
-    """Build a revision with this content; it is active unless users activate revisions."""
+    """Build a revision with this content. It is active, unless users activate revisions."""
     made = KnownFunctionRevision(
         revision_name(function.name, digest), number, digest, active=function.automatic
     )

@@ -48,7 +48,7 @@ Selected = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """A change of a revision that waits until no step selects the revision any more."""
+    """A change of a revision that is postponed until no step selects the revision any more."""
 
     revision: str
     what: Literal["deactivated", "collected"]
@@ -152,14 +152,14 @@ def _taken(
 
 
 def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:
-    """Return revisions by name, with distinct numbers; those being deleted keep theirs."""
+    """Return revisions by name, with distinct numbers; those being deleted keep their numbers."""
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
 def _bring(
     function: DesiredFunction, there: dict[str, KnownFunctionRevision], digest: str | None
 ) -> str:
-    """Make the revision with the desired content the highest one; return the revision's name."""
+    """Give the highest number to the revision with the desired content; return its name."""
     if digest is None:
         return ""
     name = revision_name(function.name, digest)
@@ -204,7 +204,10 @@ def _late(name: str, what: Literal["deactivated", "collected"], holding: Selecte
 def _surplus(
     function: DesiredFunction, there: Mapping[str, KnownFunctionRevision], current: str
 ) -> list[str]:
-    """Return the names of the revisions to delete, lowest first; none is active or current."""
+    """Return the names of the revisions to delete, lowest number first.
+
+    Active revisions and the current revision are never deleted.
+    """
     staying = {name: each for name, each in there.items() if not each.deleting}
     too_many = len(staying) - function.history_limit
     if function.history_limit == 0 or too_many <= 0:
@@ -222,7 +225,7 @@ class FunctionPackageState:
     problem: str = ""
     """The reason why the content of the package is unavailable, as a sentence."""
     reason: str = UNPACKING
-    """The same reason as one word."""
+    """The reason in `problem` as one word, for conditions."""
     asking: bool = False
     """True while the digest of the content is being computed."""
     revision: ReadOnlyObject | None = None

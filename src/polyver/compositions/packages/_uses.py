@@ -1,7 +1,7 @@
-"""Users of functions: the steps of relevant CompositionRevisions, and the revisions they select.
+"""The users of functions: steps of relevant CompositionRevisions that select function revisions.
 
-A CompositionRevision is relevant if a composite resource uses it. The newest revision of each
-Composition is relevant too, because a new composite resource would use it.
+A CompositionRevision is relevant if a composite resource uses it, or if it is the newest revision
+of its Composition, which a new composite resource would use.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class StepFunctionUse:
 def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
     """Return the steps that select each revision of a function, by the name of the revision.
 
-    If a step matches no active revision, it counts for the revision that it would get if all
-    revisions were active, because that revision must not be deleted.
+    If a step matches no active revision, it is counted as a user of the revision that it would get
+    if all revisions were active. This revision must not be deleted.
     """
     index = Index.of(
         # Without the pin: a step is resolved again in each run, so it does not keep its last

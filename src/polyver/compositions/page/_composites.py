@@ -99,7 +99,7 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
 
 
 def where_composition(name: str) -> LineageKey:
-    """Return the key of a Composition's lineage; unlike keys of functions, it has a slash."""
+    """Return the key of a Composition's lineage. It has a slash, unlike the keys of functions."""
     return LineageKey(CAPABILITY, f"composition/{name}")
 
 

@@ -1,7 +1,7 @@
-"""Source of functions and compositions for the web page: lineages of revisions, and their users.
+"""Page source of functions and compositions: the lineages of their revisions, and the users.
 
-The page shows the users of functions from the newest revision of each Composition, which a new
-composite resource would use, and from the revisions in use.
+The users of functions are steps of CompositionRevisions. The page shows steps of the revisions in
+use, and of the newest revision of each Composition, which a new composite resource would use.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class RevisionsSource(PageSource):
 
 
 def _role(obj: Object) -> str:
-    """Return what the page needs a CRD for; empty if it does not need the CRD."""
+    """Return for which purpose the page needs a CRD; empty if it does not need the CRD."""
     metadata = obj["metadata"]
     for each in (_COMPOSITIONS, _DEFINITIONS):
         if metadata["name"] == f"{each.plural}.{each.group}":
@@ -285,7 +285,7 @@ def _revision(obj: Object) -> _Revision:
 
 
 def _problem(obj: Object, *types: str) -> str:
-    """Return the message of the first of these conditions that is False; empty if none is."""
+    """Return the message of the first relevant condition that is False; empty if there is none."""
     conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
     wrong = [
         each for each in conditions if each.get("type") in types and each.get("status") == "False"

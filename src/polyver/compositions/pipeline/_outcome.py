@@ -142,7 +142,7 @@ def refused(refusal: Refusal) -> PipelineOutcome:
 
 
 def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
-    """Return the outcome with the resources `missing` marked as unready: they have other owners."""
+    """Return the outcome with `missing`, resources of other owners, marked as unready."""
     if not missing:
         return outcome
     unready = tuple(sorted({*outcome.unready, *missing}))
@@ -197,7 +197,10 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
-    """Yield as Unknown those conditions that functions set in earlier runs, after a failed run."""
+    """Yield the conditions that functions set in earlier runs, with the status Unknown.
+
+    This is needed after a failed run, in which functions may not have set their conditions.
+    """
     message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
@@ -256,8 +259,8 @@ def lost_objects(
 ) -> list[ReadOnlyObject]:
     """Return the objects that a move would delete without a replacement.
 
-    `before` is the outcome of the revisions in use. Objects that it would delete as well are not
-    returned: the reason for their deletion is a change by a user, and not the move.
+    `before` is the outcome of the revisions in use. If `before` would delete an object as well, the
+    object is not returned: it is deleted because of a change by a user, not because of the move.
     """
     uid = composite["metadata"].get("uid", "")
     wished = {shown(each.obj) for each in before.remove} if before is not None else set()

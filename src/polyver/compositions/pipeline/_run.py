@@ -4,7 +4,7 @@ The caller performs the effect, for example calls a function. It then passes the
 number of the effect to a function of this module, which returns the next state. If the caller
 passes a result a second time, the state does not change.
 
-`found_among` finds the required resources of a function among given objects.
+`found_among` finds the resources that a function requires among given objects.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 REASON: Final = "ComposeResources"
-"""Reason of an event if the function gives no reason."""
+"""Reason of an event for which the function gives no reason."""
 MOST_ROUNDS: Final = 5
 """Number of times that a function may change its requirements before the run fails."""
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})

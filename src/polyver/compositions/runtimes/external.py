@@ -1,4 +1,4 @@
-"""Runtime for function revisions that an external server serves; an annotation has its address."""
+"""Runtime for function revisions that external servers serve; annotations have the addresses."""
 
 from __future__ import annotations
 

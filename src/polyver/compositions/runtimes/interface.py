@@ -93,7 +93,7 @@ class Runtime(Protocol):
         """Stop serving a revision; its calls in progress may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """Build the endpoint for calls of a revision from the `status.endpoint` of the object."""
+        """Build the endpoint for calls of a FunctionRevision from its `status.endpoint`."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Register a callback, which gets the name of each revision whose status changes."""
@@ -102,4 +102,4 @@ class Runtime(Protocol):
         """Return metrics for each desired revision."""
 
     async def close(self) -> None:
-        """Stop the runtime, and release all its resources."""
+        """Stop the runtime, and release its resources."""

@@ -1,4 +1,4 @@
-"""Runtime that delegates each function revision to the external or the configured runtime."""
+"""Runtime that delegates each function revision to one of two other runtimes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ChosenRuntime"]
 
 
 class ChosenRuntime:
-    """Delegates each function revision to one of two runtimes."""
+    """Delegates each function revision to the external runtime or the configured one."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
         """Create a runtime.

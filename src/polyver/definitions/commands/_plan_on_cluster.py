@@ -62,7 +62,7 @@ class PlannedDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedApplication:
-    """The effects of a plan on one application; the report of the plan has the changed objects."""
+    """The effects of a plan on one application; the plan's `report` has its changed objects."""
 
     name: str
     written: bool
@@ -110,7 +110,7 @@ _AT_ONCE: Final = 4
 
 
 async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
-    """Call `work` for all names, a few at a time."""
+    """Call `work` for each name, with a limited number of concurrent calls."""
     left = iter(names)
 
     async def worker() -> None:
@@ -125,7 +125,7 @@ def _name(obj: Object) -> str:
 
 
 class _Planner:
-    """Simulates applying objects one after the other."""
+    """Computes the effects of applying definitions and applications one after the other."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Try a write as a dry run; return the reasons why the API server refuses it."""
+        """Send a write as a dry run; return the reasons why the API server refuses it."""
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -218,7 +218,7 @@ class _Planner:
         wanted: Object,
         after: list[Object],
     ) -> PlannedApplication:
-        """Compare the objects of an application after the plan with its current objects."""
+        """Compare the future objects of an application with its current objects."""
         said = (live or {}).get("status") or {}
         before = said.get("resolutions") or []
         was = _NOTHING
@@ -253,9 +253,10 @@ class _Planner:
         return self._preflight.compare(name, (), ())
 
     def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
-        """Return the errors of objects that cannot be applied.
+        """Return an error for each rendered object that could not be applied.
 
-        An unknown kind is no error if the application also has a CustomResourceDefinition.
+        If the application renders a CustomResourceDefinition, objects of unknown kinds are not
+        errors.
         """
         about = {**application, "metadata": {"uid": "", **application["metadata"]}}
         _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
@@ -326,9 +327,10 @@ def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list
 def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
     """Return the applied objects, for a comparison that shows only added and lost objects.
 
-    The status has only the names of applied objects. So an applied object that will be rendered
-    again is represented by the rendered object, and counts as unchanged. Namespaces are ignored,
-    because rendered objects of cluster-scoped kinds have one, too.
+    The status of an application has only the names of applied objects. If an applied object will be
+    rendered again, the rendered object takes its place, so the object counts as unchanged. Objects
+    are matched without their namespaces, because rendered objects of cluster-scoped kinds still
+    have a namespace.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]
@@ -343,6 +345,6 @@ def _identity(obj: Object) -> tuple[str, str, str]:
 
 
 def _sources(applied: Iterable[Object], outputs: Iterable[RenderedObject]) -> dict[Identity, str]:
-    """Return the name of the component that makes each object."""
+    """Return the name of the component that renders each object, by the identity of the object."""
     found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
     return found | {identity_of(each.object): each.component for each in outputs}

@@ -180,7 +180,7 @@ def _target(name: str, history: Sequence[RecordedRevision], to: str) -> Recorded
 
 
 async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
-    """Raise RequestRefused if the application would not resolve after the rollback."""
+    """Raise RequestRefused if the application could not be resolved after the rollback."""
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)
     name = wanted["metadata"]["name"]

@@ -70,7 +70,7 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
 
 
 def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
-    """Return the failed move because of which a reference keeps its release, or None."""
+    """Return the failed move of a reference that kept its release; None if no move failed."""
     failed = chosen.use.dependent.failed_move
     kept = chosen.resolution.release.pin == chosen.use.dependent.pin
     return failed if kept and chosen.use.dependent.lock is None else None

@@ -1,6 +1,6 @@
-"""`polyver lock`: writes the versions that all applications use to a lock file.
+"""`polyver lock`: writes a lock file with the versions that all applications use.
 
-`polyver verify` and `polyver app lock` use the functions of this module to read a lock file.
+`polyver verify` and `polyver app lock` call functions of this module as well.
 """
 
 from __future__ import annotations

@@ -63,14 +63,14 @@ Context = Annotated[
 
 @dataclass(slots=True)
 class ApplicationsSnapshot:
-    """Applications, and the lineages of definitions."""
+    """The applications and the lineages of definitions that a command works with."""
 
     applications: list[Object] = field(default_factory=list)
     lineages: dict[tuple[str, str], dict[str, Lineage]] = field(default_factory=dict)
     """Lineages by the kind and name of the definition, and then by its namespace."""
 
     def homes(self, kind: str, name: str) -> Homes:
-        """Return the lineages of the definitions of a kind and name, by namespace."""
+        """Return the lineages of all definitions with this kind and name, by namespace."""
         return self.lineages.get((kind, name), {})
 
 
@@ -102,7 +102,7 @@ def _note(state: ApplicationsSnapshot, kind: str, definitions: Iterable[Object])
 def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
     """Read applications and definitions from files.
 
-    An object without a namespace is in `namespace`, or in `default` if that is empty.
+    An object without a namespace gets `namespace`, or `default` if `namespace` is empty.
     """
     documents = read_manifests(files)
     inside = namespace or "default"

@@ -1,4 +1,4 @@
-"""The answers of `polyver why` about applications."""
+"""Answers `polyver why app/NAME`, the question about an application."""
 
 from __future__ import annotations
 

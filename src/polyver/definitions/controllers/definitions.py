@@ -1,6 +1,6 @@
 """Controller of definitions: creates revisions, sets the status, and protects versions in use.
 
-The package `publishing` makes the decisions. Admission checks the same rules before a write.
+The package `publishing` makes the decisions. Admission uses the same decisions before a write.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = ["ClientDefinitionLookup", "DefinitionController", "DefinitionKey"]
 
 _SOON = 0.05
 _COUNTED = 1.0
-"""Minimum seconds between two writes of a definition's numbers of followers.
+"""Minimum seconds between two writes of the numbers of followers in a definition's status.
 
 A follower is a reference that moves to new releases by itself.
 """
@@ -89,7 +89,7 @@ class DefinitionKey(NamedTuple):
 
 
 class DefinitionController(Controller[DefinitionKey]):
-    """Reconciles definitions; changes of their revisions and of applications cause a reconcile."""
+    """Reconciles definitions, also after changes of their revisions and of applications."""
 
     name = "definitions"
 
@@ -159,7 +159,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return {*self._undecided(touched), *counted}
 
     def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
-        """Mark definitions for a new decision; return their keys."""
+        """Record that these definitions need a new decision; return their keys."""
         touched = {*keys}
         self._decided_on -= touched
         return touched
@@ -200,7 +200,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decide(
         self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
     ) -> None:
-        """Decide which versions to publish and remove, do this unless refused, set the status."""
+        """Decide which versions to publish and remove, do so unless refused, and set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             # Created while admission was not called: add the annotation with the API version.
             change = {"metadata": {"annotations": {API_VERSION: created_with(obj)}}}
@@ -252,7 +252,7 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Emit an event for each forced removal; before the removal, so that none is missed."""
+        """Emit an event for each forced removal, before the removal, so that no event is lost."""
         if "deletionTimestamp" in obj["metadata"]:
             everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
             decision = in_use(everything, self._uses.of(key), definition.forced)
@@ -410,7 +410,7 @@ class ClientDefinitionLookup:
 
 
 def _way(use: DefinitionUse) -> DefinitionUse:
-    """Return a use without the data of its user: uses with equal results resolve equally."""
+    """Return a use without the data about its application: equal results resolve equally."""
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
 
@@ -436,7 +436,7 @@ class _Uses:
         return self._mine(key, [use for uses in users for use in uses.values()])
 
     def counted(self, key: DefinitionKey) -> list[tuple[DefinitionUse, int]]:
-        """Return the same uses as `ways`, each with the number of references in its group."""
+        """Return one use for each group of uses, with the number of uses in the group."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         found = []
         for uses in users:
@@ -454,9 +454,9 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Set whether every change of a reference causes a new decision about a definition.
+        """Set whether each change of a reference to a definition causes a new decision about it.
 
-        That is needed while there are refusals, because their messages name the applications.
+        This is needed while a decision has refusals, because their messages name applications.
         """
         (self._named.add if wanted else self._named.discard)(key)
 

@@ -1,6 +1,7 @@
-"""All template engines: the built-in one for Go templates, the one for CUE, and plugins.
+"""All template engines: the built-in engine for Go templates, the engine for CUE, and plugins.
 
-The package `rendering` calls the engines. The engine for CUE starts a program, so it is here.
+The package `rendering` calls the engines. It does no I/O itself; the engine for CUE, which starts a
+program, is therefore in this package.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class CueEngine:
     """Renders `schematic.cue`."""
 
     def __init__(self, program: FilePath | None = None, *, seconds: float = SECONDS) -> None:
-        """Create an engine; without `program`, the program `cue` is looked up when it is needed."""
+        """Create an engine. If `program` is None, the program `cue` is looked up when needed."""
         self._program = program
         self._seconds = seconds
         self._kept = CueOutputCache()
@@ -85,7 +85,7 @@ class EngineFailed(PolyverError):
 
 
 class _Rendering:
-    """Renders one template with its input, by a few runs of the program on similar texts."""
+    """Renders one template with its input; this takes a few runs of the program `cue`."""
 
     def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue
@@ -230,7 +230,7 @@ def _text(template: str, given: TemplateInput) -> str:
 
 
 def _has_more(template: str) -> bool:
-    """Report whether a template has other top-level fields, which may contain errors, too."""
+    """Report whether a template has top-level fields that are not queried, but may have errors."""
     known = {*_PARTS.values(), "parameter", "context"}
     labels = {one or other for one, other in _LABEL.findall(template)}
     return bool(labels - known) or bool(_COMPREHENSION.search(template))

@@ -1,8 +1,8 @@
 """Patches that traits apply to objects of their component, with KubeVela's patch strategies.
 
-A field that the object lacks is added; a field with the same value stays. If the values differ, the
-value in the patch may be only a default, or an open list. Then the program `cue` has to unify the
-expression in the patch with the value in the object.
+If the object lacks a field of the patch, the field is added. A field with the same value stays. If
+the values differ, the value in the patch may be only a default, or a list that allows more items.
+The program `cue` then has to unify the expression in the patch with the value in the object.
 
 KubeVela reads the strategies of a patch from comments (tags) above its fields. `cue export --out
 cue` prints these comments together with the evaluated data. So the parser of tags in this module
@@ -64,7 +64,7 @@ class UnificationQuery:
 
     @property
     def asked(self) -> Path:
-        """The path of the value, or of the list, in the patch that the query needs."""
+        """The path of the patch's value in the query; of the whole list if `beyond` is set."""
         return self.path[:-1] if self.beyond is not None else self.path
 
 
@@ -89,7 +89,11 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
 
 @dataclass(slots=True)
 class CuePatcher:
-    """Merges one patch; it must be run again, with the answers of `cue`, while it has queries."""
+    """Merges one patch into an object.
+
+    While `questions` is not empty, `cue` has to answer these queries, and the merge has to be
+    repeated with the answers.
+    """
 
     tags: Tags
     answers: Mapping[Path, object] = field(default_factory=dict)
@@ -144,14 +148,14 @@ class CuePatcher:
         return self._items(base, patch, path, key)
 
     def _is_open(self, items: int, path: Path) -> bool | None:
-        """Report whether a list in the patch is open; return None until `cue` has answered."""
+        """Report whether a list in the patch is open; return None while the answer is missing."""
         if path in self.answers:
             return bool(self.answers[path])
         self.questions.append(UnificationQuery(path, _anything(items), fits=True))
         return None
 
     def _items(self, base: list[Any], patch: list[Any], path: Path, key: str = "") -> Any:
-        """Merge two lists item by item; then follow the items that only one of the lists has."""
+        """Merge two lists item by item, and append the items that only one of the lists has."""
         merged = [
             self._value(mine, theirs, (*path, number), key)
             for number, (mine, theirs) in enumerate(zip(base, patch, strict=False))
@@ -160,7 +164,7 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """Return the items that only the object has; raise an error for a closed list."""
+        """Return the items that only the object's list has; refuse a closed list in the patch."""
         is_open = self._is_open(len(base), path)
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"

@@ -55,7 +55,7 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
 
 
 def _read(said: str, names: Names, lines: int) -> Iterator[_Problem]:
-    """Yield each message, with the first line after it that names a position in the template."""
+    """Yield each message with its position in the template, which a later line names."""
     problem: _Problem | None = None
     for line in said.splitlines():
         place = _PLACE.match(line)
@@ -87,7 +87,7 @@ def _step(text: str) -> str | int:
 
 
 def _gathered(problems: Iterable[_Problem]) -> Iterator[_Problem]:
-    """Combine the messages about the alternatives of one disjunction to one problem."""
+    """Combine the messages about the alternatives of one CUE disjunction into one problem."""
     whole: _Problem | None = None
     for each in problems:
         if _ALTERNATIVES.match(each.text):

@@ -51,7 +51,7 @@ class Printed:
 
 
 def find_cue() -> Path:
-    """Find the program: the file that POLYVER_CUE names, else `cue` on PATH."""
+    """Return the path of the program: the environment variable POLYVER_CUE, else `cue` on PATH."""
     named = os.environ.get(_VARIABLE, "")
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():

@@ -28,7 +28,7 @@ APPLICATION_REVISIONS: Final = Kind(
 
 @part
 class StepInput:
-    """An input that is an output of an earlier step."""
+    """An input of a workflow step, whose value is an output of an earlier step."""
 
     from_: str = Field(name="from")
     parameterKey: str | None
@@ -36,7 +36,7 @@ class StepInput:
 
 @part
 class StepOutput:
-    """An output for later steps."""
+    """An output of a workflow step, which later steps can use as input."""
 
     name: str
     valueFrom: str
@@ -98,7 +98,7 @@ class WorkflowStep:
 
 @part
 class Mode:
-    """The execution mode: steps run one by one or in parallel."""
+    """The execution mode of a workflow: its steps run one by one, or in parallel."""
 
     steps: str | None
     subSteps: str | None

@@ -1,8 +1,8 @@
-"""The four kinds of definitions, which one function declares, and the kind DefinitionRevision.
+"""The four kinds of definitions, all declared by `_definitions`, and the kind DefinitionRevision.
 
-v1beta1 is the stored API version; its spec is one version of the definition. In v2beta1, the spec
-is a list of versions with the same fields. The conversion to v1beta1 keeps only the newest version
-in the spec, and preserves the complete list in an annotation.
+v1beta1 is the stored API version; its spec describes one version of the definition. In v2beta1,
+`spec.versions` is a list, and each item has the fields of a v1beta1 spec. The conversion to v1beta1
+keeps only the newest item as the spec, and preserves the complete list in an annotation.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Deprecated:
 
 
 class _Release:
-    """Fields of a version that all kinds of definitions have."""
+    """The fields that a version has in all kinds of definitions."""
 
     version: str | None
     """The semantic version, one to three numbers; absent for serial revisions."""
@@ -263,7 +263,7 @@ class Revision:
 
 @part
 class VersionAdoption:
-    """The numbers of followers of a version: references that move to it by themselves."""
+    """The numbers of followers of a version: the references that move to it by themselves."""
 
     followers: Number
     """References that request a series or the newest version, and so select this version."""
@@ -338,7 +338,10 @@ def _made(name: str, about: str, **fields: Any) -> type[Any]:
 
 
 def _to_stored(obj: Object) -> Object:
-    """Convert to the newest version; the conversion engine adds the annotation with the list."""
+    """Convert a definition from v2beta1 to v1beta1: the newest item of the list becomes the spec.
+
+    The conversion engine preserves the complete list in an annotation.
+    """
     spec = obj.get("spec")
     entries = spec.get("versions") if isinstance(spec, dict) else None
     if not isinstance(entries, list):

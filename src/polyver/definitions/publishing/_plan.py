@@ -1,8 +1,8 @@
 """Decisions about the lineage of a definition: revisions to create and remove, and refusals.
 
 A decision depends on the actual and the desired state, never on the order of events. So the same
-versions give the same lineage in whatever order they are published. The semver gate is a part of
-the decision: an incompatible change of parameters needs a new major version.
+versions always give the same lineage, in whatever order they are published. A decision includes the
+semver gate, which requires a new major version for an incompatible change of parameters.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ GatePolicy = Literal["refuse", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The changes to make for a definition; while there are refusals, none of them is made."""
+    """The changes to make for a definition. If there are refusals, no change is made."""
 
     create: tuple[NewDefinitionRevision, ...] = ()
     remove: tuple[KnownDefinitionRevision, ...] = ()
@@ -59,12 +59,12 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     forced: tuple[ForcedRemoval, ...] = ()
-    """Removals of versions in use that the definition's annotation allows."""
+    """Removals of versions in use, which an annotation of the definition allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedRemoval:
-    """A version that is removed by force although applications use it, and these applications."""
+    """The forced removal of a version in use, and the applications that use the version."""
 
     definition: str
     version: Version
@@ -83,7 +83,9 @@ def decide(
     holders: Holders | None = None,
     gate: GatePolicy = "refuse",
 ) -> Decision:
-    """Decide by all rules, except that versions in use must stay: see `in_use` for that rule.
+    """Decide which revisions of a definition to create and to remove, or why this is refused.
+
+    The rule that versions in use are not removed is not checked here: see `in_use`.
 
     `known` are the existing revisions, and `removed` the releases that were removed earlier.
     `holders` maps the name of each revision in the namespace to its definition.
@@ -133,7 +135,7 @@ def _mixed(
 
 
 def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
-    """Refuse other content for a published version, and the number of a removed version."""
+    """Refuse to change a published version, and to reuse the number of a removed version."""
     found = []
     for entry in definition.entries:
         assert entry.version is not None
@@ -192,7 +194,10 @@ def _decide_legacy(
 def _next(
     definition: DesiredDefinition, entry: VersionEntry, before: Lineage
 ) -> NewDefinitionRevision | None:
-    """Return the next revision; None for unchanged content, unless an annotation names it anew."""
+    """Return the next revision of a legacy definition, or None if its content is unchanged.
+
+    Unchanged content is a new revision as well, if an annotation gives the revision a new name.
+    """
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
     version: Version = Serial(number)
@@ -204,7 +209,7 @@ def _next(
 def in_use(
     decision: Decision, uses: Sequence[DefinitionUse], forced: Collection[str] = frozenset()
 ) -> Decision:
-    """Add refusals to a decision that would remove versions which applications use.
+    """Add a refusal to a decision for each version to remove that applications use.
 
     `forced` are the versions, or names of revisions, that may be removed although they are in use.
     """

@@ -125,7 +125,10 @@ def lineage_of(
     known: Iterable[KnownDefinitionRevision],
     removed: Iterable[Release] = (),
 ) -> Lineage:
-    """Build the lineage of a definition from its revisions, removed releases and entries."""
+    """Build the lineage of a definition from its existing revisions and its removed releases.
+
+    The entries in the definition set the stages of these releases.
+    """
     order = Serial if definition.is_legacy else SemVer
     there = [*known]
     # Numbered revisions and semantic versions are mixed only if another program created some.
@@ -147,10 +150,10 @@ def lineage_of(
 def removed_of(
     obj: ReadOnlyObject, definition: DesiredDefinition, known: Iterable[KnownDefinitionRevision]
 ) -> list[Release]:
-    """Return the releases in the status of a definition that were removed.
+    """Return the removed releases of a definition, as its status records them.
 
-    These are the releases in the stage removed, and releases whose revision somebody has deleted
-    and that the definition does not list.
+    A release counts as removed if its stage is removed, or if its revision was deleted and the
+    definition does not list the release any more.
     """
     status: ReadOnlyObject = obj.get("status") or {}
     there = {each.version for each in known} | {each.version for each in definition.entries}

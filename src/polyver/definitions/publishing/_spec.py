@@ -75,7 +75,9 @@ class DesiredDefinition:
     name: str
     entries: tuple[VersionEntry, ...]
     whole: bool
-    """True if published versions that the definition does not list must be removed."""
+    """True if the definition lists all its versions, so that versions missing from the list are
+    removed.
+    """
     label: str | None = None
     """Name of the next revision of a legacy definition, from an annotation."""
     forced: frozenset[str] = frozenset()
@@ -122,9 +124,9 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
-    """Return the versions that may be removed by force: only versions that are not listed.
+    """Return the versions that may be removed by force, except versions that are still listed.
 
-    While the definition is deleted, listed versions may be removed by force, too.
+    While the definition is being deleted, listed versions may be removed by force as well.
     """
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
@@ -236,13 +238,14 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
     """Wrap the schema of parameters: the result has the parameters in the field `parameter`.
 
-    A schema of a whole object treats `metadata` and `kind` specially; parameters may have any name.
+    At the top level of a schema, the names `metadata` and `kind` are treated specially. Parameters
+    may have these names, so they are put one level deeper.
     """
     return {"type": "object", "properties": {"parameter": schema}}
 
 
 def read_parameters(schema: object) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
-    """Decode a schema of parameters as API servers do.
+    """Decode the schema of a version's parameters in the same way as API servers decode schemas.
 
     Return the schema, and its problems with their paths.
     """
@@ -304,7 +307,7 @@ def _template_problem(text: str) -> TemplateError | None:
 
 
 def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
-    """Refuse a change of the spec in an API version other than that of creation."""
+    """Refuse a change of the spec, unless it uses the API version of the definition's creation."""
     first = _created_with(old)
     if first in (None, version) or new.get("spec") == old.get("spec"):
         return []
@@ -323,7 +326,7 @@ def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def created_with(obj: ReadOnlyObject) -> str:
-    """Find the API version in which the spec of a definition was written, in `managedFields`."""
+    """Return the API version in which a definition's spec was written, from `managedFields`."""
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):
             return str(entry.get("apiVersion", "")).rpartition("/")[2]

@@ -59,7 +59,7 @@ class TemplateDocument:
 
     object: dict[str, Any]
     at: str
-    """Position in what the template makes: `document 2`, `outputs.service`."""
+    """Position of the object in the output of the template: `document 2`, `outputs.service`."""
     name: str = ""
     """The key under `outputs`; empty for the main object, and for objects without a key."""
 
@@ -79,7 +79,7 @@ class TemplateOutput:
 
 
 class UnfitParameters(PolyverError):
-    """The parameters are invalid; `errors` has all reasons."""
+    """The parameters of a template are invalid; `errors` has all problems."""
 
     def __init__(self, errors: Sequence[PolyverError]) -> None:
         first = errors[0]
@@ -91,7 +91,7 @@ class UnfitParameters(PolyverError):
 
 
 class TemplateEngine(Protocol):
-    """Renders templates of one language; an engine that may block must have its own timeout."""
+    """Renders templates in one language. An engine that may block must have its own timeout."""
 
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         """Render a template.
@@ -145,7 +145,7 @@ class GoTemplates:
 
 
 def _read(schematic: ReadOnlyObject, given: TemplateInput) -> tuple[Parameters, Template]:
-    """Compile the schema of the parameters and the template; use the cache for equal ones."""
+    """Compile the template and the schema of its parameters; equal ones are compiled only once."""
     kinds = (("template", str, "string"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:
         if not isinstance(schematic.get(name), kind):

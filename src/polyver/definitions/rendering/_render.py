@@ -53,7 +53,7 @@ class Rendered:
 
 
 class RenderingObserver(Protocol):
-    """Is called during a rendering, in its thread, so that a slow template can be named."""
+    """Called at each step of a rendering, in the same thread, so that a slow template is known."""
 
     def component(self, at: str) -> None:
         """Called before the component at this path is rendered."""
@@ -71,7 +71,7 @@ class _Unobserved:
 
 
 def revisions_of(resolutions: Iterable[ReadOnlyObject]) -> set[tuple[str, str]]:
-    """Return the namespace and name of each DefinitionRevision that `render` needs."""
+    """Return the namespace and name of each DefinitionRevision that a rendering needs."""
     return {
         (each["definition"].rpartition("/")[0], each["revision"])
         for each in resolutions

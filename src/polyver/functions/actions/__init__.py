@@ -1,4 +1,4 @@
-"""Decisions about running actions: the state of a run, the next effect, and template data."""
+"""Decisions about running actions: the state of a run, the next step, and the template data."""
 
 from polyver.functions.actions._data import (
     Objects,

@@ -2,11 +2,12 @@
 
 The names of parameters are Kanister's, so that existing blueprints have the same meaning here.
 
-The outputs here are values that the function of a phase returns. A sensitive output is one that its
-function or its phase declares sensitive, or that contains a value of a Secret. The status of an
-ActionSet shows a mask instead of a sensitive output. An artifact records the functions, with their
-versions, that were called to make the artifact. The start of an ActionSet that uses the artifact
-compares these versions with its own.
+The outputs of a phase are the values that its function returns. An output is sensitive if the
+function or the phase declares it sensitive, or if it contains a value of a Secret. The status of an
+ActionSet shows a mask instead of a sensitive output.
+
+An artifact records which functions, in which versions, were called to make it. When an ActionSet
+that uses the artifact starts, these versions are compared with the versions that it calls.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Objects:
 
 
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
-    """Build the data that templates of an action may read in its current state."""
+    """Build the data that templates of an action can read in the current state of the action."""
     spec: Mapping[str, Any] = action.snapshot.get("spec") or {}
     phases: dict[str, Any] = {}
     for phase in action.phases:
@@ -84,7 +85,7 @@ def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]
 
 
 def _data_object(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a ConfigMap or a Secret to the form that templates read, without binary values."""
+    """Convert a ConfigMap or a Secret to template data, without values that are not text."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     names = ("name", "namespace", "labels", "annotations")
     about = {
@@ -115,7 +116,7 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Render the output artifacts that read no data of phases: all templates may read these."""
+    """Render the output artifacts that use no data of phases: any template can read these."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
     for name, artifact in written.items():
@@ -131,7 +132,7 @@ def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
 def render_arguments(
     action: ActionRun, place: int, function: Function, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Render the arguments of a phase, except arguments that the function renders itself."""
+    """Render the arguments of a phase, but leave out those that its function renders itself."""
     phase = action.written(place)
     own = {each.name for each in function.arguments.fields if each.unrendered}
     name = f"{phase.at}.args"
@@ -163,9 +164,9 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
 
 
 def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Any:
-    """Build the template data of an action's object, as in `{"Deployment": {…}}`.
+    """Build the template data for the object of an action, such as `{"Deployment": {…}}`.
 
-    The result is empty for a kind that is not a workload, a claim or a Namespace.
+    The result is empty if the object is no workload, PersistentVolumeClaim or Namespace.
     """
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     about = {"Name": metadata.get("name", "")}
@@ -210,7 +211,7 @@ def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to each artifact the functions, with their versions, that its action called."""
+    """Record in each artifact which functions, in which versions, the action called."""
     called = {
         (action.written(place).function, phase.version)
         for place, phase in enumerate(action.phases)
@@ -238,7 +239,7 @@ def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
 def split_output(
     action: ActionRun, place: int, function: Function, output: Mapping[str, Any], masks: Masks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the returned values of a phase: into values for the status, and values for a Secret."""
+    """Split the outputs of a phase into those for the status and sensitive ones for a Secret."""
     names = {*function.sensitive, *action.sensitive(place)}
     hidden = {
         key: value
@@ -264,8 +265,8 @@ def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> Ac
 def masked_artifacts(spec: Mapping[str, Any]) -> list[str]:
     """Return the names of the input artifacts in an action's spec that contain a mask.
 
-    A user has copied such an artifact from the status of another ActionSet. The masked value cannot
-    be recovered from the mask.
+    A user has copied the artifact from the status of another ActionSet, which shows masks instead
+    of sensitive values. The value cannot be recovered from its mask.
     """
     artifacts: Mapping[str, Any] = spec.get("artifacts") or {}
     return [name for name, each in artifacts.items() if is_masked(each)]

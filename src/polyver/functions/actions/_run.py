@@ -1,9 +1,9 @@
 """The run of an ActionSet: its state, stored in the status, and the state machine of an action.
 
-The state machine takes the state of an action and the running call, and returns the next effect:
-one thing that the controller has to do. Before a call of a function, the controller stores the new
-state, and the write fails if another client has changed the status. So after a crash the stored
-state shows which function was called.
+The state machine gets the state of an action and its running call. It returns the next effect,
+which is one thing that the controller has to do, such as a call. Before each call, the controller
+stores the new state; the write fails if another client has changed the status. So after a crash,
+the stored state shows which function was called.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class PhaseRun:
     """Why this version was chosen; after a failure of the phase, the error."""
     state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
-    """The returned values, with masks instead of sensitive values."""
+    """The values that the function returned, with masks instead of sensitive values."""
     chosen: str = ""
-    """Why this version was chosen; unlike `reason`, a failure does not replace it."""
+    """Why this version was chosen; after a failure as well, unlike `reason`."""
     secret: str = ""
-    """Name of the Secret with the sensitive outputs; empty if there are none."""
+    """Name of the Secret with the sensitive outputs; empty if there are no sensitive outputs."""
 
     @property
     def explanation(self) -> str:
@@ -89,9 +89,9 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True)
 class ActionRun:
-    """The run of an action: its phases in order, its deferred phase, and a snapshot.
+    """The run of an action: its phases in order, its deferred phase, and a snapshot of its inputs.
 
-    The snapshot has the inputs of the action as they were when the action started.
+    The snapshot is taken when the action starts, so later changes of the inputs have no effect.
     """
 
     name: str
@@ -146,12 +146,12 @@ class ActionRun:
 
 @dataclass(frozen=True, slots=True)
 class ActionSetRun:
-    """All actions of an ActionSet, with warnings; or the reason why no action started."""
+    """The runs of all actions of an ActionSet, with warnings, or why no action started."""
 
     actions: tuple[ActionRun, ...] = ()
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """Why the ActionSet failed before its first phase; empty if it did not."""
+    """Why the ActionSet failed before its first phase; empty if it did not fail then."""
 
     @property
     def state(self) -> RunState:
@@ -177,7 +177,8 @@ class ActionSetRun:
 def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
     """Parse the run in the status of an ActionSet; return None if it has not started.
 
-    If an action has no snapshot, another controller has started the ActionSet.
+    An action without a snapshot in the status means that another controller has started the
+    ActionSet.
     """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):
@@ -269,21 +270,21 @@ def _phase_status(phase: PhaseRun) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """Store the state in which the phase is running, then call the phase's function."""
+    """Effect: store the state in which the phase is running, then call the phase's function."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Do nothing: a call runs in this process, and its task will store the result."""
+    """Effect: none, because a call is running in this process, whose task will store the result."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopCall:
-    """Stop a call in this process that is no longer wanted."""
+    """Effect: stop a call in this process, because the action was cancelled."""
 
     place: int
     reason: str
@@ -291,19 +292,19 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """Call a function again, or fail its phase: its call was lost when the controller restarted."""
+    """Effect: call a function again or fail its phase, because a restart interrupted the call."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConcludeAction:
-    """Render the output artifacts and end the action, because no call is left."""
+    """Effect: render the output artifacts and end the action, because no phase is left to call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionEnded:
-    """Do nothing: the action has ended."""
+    """Effect: none, because the action has ended."""
 
 
 Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | ActionEnded
@@ -374,7 +375,7 @@ def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
 
 
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
-    """Return the action after a call was lost whose function must not be called again."""
+    """Return the action after a restart interrupted a call that must not be repeated."""
     reason = (
         f"the controller ended while {function} was running, and its progress is unknown; "
         "it is not called again because it is not idempotent"
@@ -389,7 +390,7 @@ def concluded(
     error: str = "",
     cancelled: str = "",
 ) -> ActionRun:
-    """Return the ended action: complete with its artifacts, or failed with all errors."""
+    """Return the action after its end: complete, with its artifacts, or failed, with all errors."""
     action = replace(action, waiting=None)
     reasons = [
         f"phase {action.label(place)}: {call.reason}"

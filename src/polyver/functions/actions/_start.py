@@ -1,6 +1,6 @@
-"""The start of an ActionSet: resolves all phases of all actions, or reports all problems.
+"""Starts an ActionSet: resolves all phases of all its actions, or reports all problems.
 
-No action starts if one phase cannot be resolved.
+If one phase cannot be resolved, no action of the ActionSet starts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RequestedAction:
 
 
 def wanted_of(action_set: Mapping[str, Any]) -> list[RequestedAction]:
-    """Return the actions in the spec of an ActionSet."""
+    """Parse the actions in the spec of an ActionSet."""
     spec: Mapping[str, Any] = action_set.get("spec") or {}
     actions = spec.get("actions") or ()
     return [RequestedAction(each, f"spec.actions[{number}]") for number, each in enumerate(actions)]
@@ -64,7 +64,7 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """Resolve all actions, and return the new run; with a `refusal` if it must not start.
+    """Resolve all actions and return the new run, which has a `refusal` if it must not start.
 
     `blueprints` returns the blueprint of a name, or None.
     """
@@ -96,7 +96,7 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """Refuse a run if its templates read values that will not exist; else return it unchanged.
+    """Return the run unchanged, or with a refusal if its templates read values that will not exist.
 
     Without this check, such a run would fail only after some of its phases.
     """
@@ -133,7 +133,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
 
 
 def refused(reason: str) -> ActionSetRun:
-    """Return a run without actions that failed for this reason."""
+    """Return a failed run, which has no actions, with this reason for the failure."""
     return ActionSetRun(refusal=reason)
 
 

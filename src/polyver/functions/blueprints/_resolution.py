@@ -1,8 +1,8 @@
-"""Resolution of the function version of each phase, for all phases of an action together.
+"""Resolves the function version of each phase, for all phases of an action together.
 
-The version of a phase is the first of these that is given or exists: `funcVersion` of the phase,
-`preferredVersion` of the action in the ActionSet, the stable version of the function, v0.0.0. If a
-phase cannot be resolved, no phase of the action is called.
+A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls the
+`preferredVersion` of the action in the ActionSet, if the function has this version; else the stable
+version; else v0.0.0. If one phase cannot be resolved, no phase of the action is called.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RefusalReason:
-    """Why a phase cannot run: the fact, the path of a field in the blueprint, and a hint."""
+    """Why a phase cannot run: a message, the path of a field in the blueprint, and a hint."""
 
     fact: str
     path: tuple[str | int, ...]
     hint: str = ""
     at: str = ""
-    """Path of a field in the ActionSet, if that field is the cause; else empty."""
+    """Path of a field in the ActionSet, if this field is the cause; else empty."""
 
 
 class PhaseRefused(PolyverError):
@@ -92,7 +92,7 @@ class ResolvedPhase:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAction:
-    """The phases of an action, with the versions that were resolved when the action started."""
+    """An action whose phases all have a resolved function version."""
 
     action: ParsedAction
     phases: tuple[ResolvedPhase, ...]
@@ -140,7 +140,7 @@ def resolve_phase(
     preferred: str = "",
     at: str = "",
 ) -> ResolvedPhase:
-    """Resolve one phase, and check its arguments as far as is possible before rendering.
+    """Resolve one phase, and check its arguments as far as possible without rendering them.
 
     Raise ActionRefused with all problems of the phase.
     """
@@ -183,7 +183,7 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
 def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
     """Resolve the function version of a phase without checking the phase's arguments.
 
-    Raise NoMatch if no version matches, UnknownFunction or InvalidVersion.
+    Raise UnknownFunction, InvalidVersion, or NoMatch if the function has no such version.
     """
     selector = selector_of(phase, preferred)
     known = functions.get(phase.function)
@@ -221,7 +221,7 @@ def _of_argument(wrong: ArgumentProblem, phase: Phase, function: Function) -> Re
 
 
 def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[RefusalReason]:
-    """Yield a reason for each template in an argument that cannot be parsed."""
+    """Yield a reason for each template in an argument that is not a valid template."""
     if isinstance(value, str) and "{{" in value:
         # Imported only if there is a template: the import takes long.
         from polyver.languages.gotemplate import InvalidTemplate, compile_template

@@ -1,4 +1,4 @@
-"""Parsed Blueprints and ActionSets, with the positions of their fields in their documents."""
+"""Parsed Blueprints and ActionSets; they keep the positions of their fields, for error messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """An error in a blueprint, a value that is unknown before the action runs, or a deprecation."""
+    """A finding in a blueprint: an error, a value that is not known yet, or a deprecation."""
 
     fact: str
     path: _Path
@@ -45,7 +45,7 @@ class BlueprintFinding:
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
-    """True if a value is known only when the action runs; such a finding is not an error."""
+    """True if the finding is about a value that is known only when the action runs."""
 
     def __str__(self) -> str:
         return str(PolyverError(self.fact, at=self.place, hint=self.hint))
@@ -60,7 +60,7 @@ class Phase:
     """A phase as it is declared in a blueprint: one call of a function."""
 
     name: str
-    """Name of the phase; empty if it has none, as is allowed for a deferred phase."""
+    """Name of the phase; empty if it has none, which is allowed only for a deferred phase."""
     function: str
     version: str
     """The `funcVersion` of the phase; empty if there is none."""
@@ -163,7 +163,7 @@ prepare(_Head)
 def blueprints_in(
     documents: Iterable[Document],
 ) -> Iterator[tuple[Document, Blueprint | None, list[BlueprintFinding]]]:
-    """Yield each Blueprint among the documents, parsed, and the violations of its schema."""
+    """Yield each Blueprint among the documents, with the violations of its schema."""
     for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
         yield document, *read_blueprint(document)
 
@@ -176,7 +176,10 @@ def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[Bluepri
 
 
 def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """Parse a Blueprint; return it, or None if it violates its schema, and all violations."""
+    """Parse a Blueprint; return it and all violations of its schema.
+
+    If there are violations, None is returned instead of the Blueprint.
+    """
     # Fields that an API server would remove, because the schema does not have them.
     paths = [field_path(name) for name in _schema(BLUEPRINTS).prune(_copied(document))]
     findings = [_finding(document, f'unknown field "{path[-1]}"', path) for path in paths]
@@ -230,7 +233,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the problems for which an API server would refuse the object."""
+    """Yield the violations of the schema, for which an API server would refuse the object."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

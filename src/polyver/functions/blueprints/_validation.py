@@ -1,4 +1,4 @@
-"""Validation of blueprints before they run, and the phases that use each function version."""
+"""Validates blueprints before they run, and finds the phases that use a function version."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PhaseFunctionUse:
     action: str
     phase: Phase
     asker: str
-    """Name of the ActionSet whose preferred version is used; empty without a preferred version."""
+    """Name of the ActionSet with the preferred version; empty if there is no preferred version."""
     selector: Selector
     found: Resolution | NoMatch
 
@@ -58,7 +58,7 @@ class PhaseFunctionUse:
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Report whether the phase resolves to this version, or requests it and is unresolved."""
+        """Report whether the phase uses this version, or requests it but cannot be resolved."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
@@ -67,8 +67,8 @@ class PhaseFunctionUse:
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[BlueprintFinding]:
     """Yield errors in names, versions, arguments and templates, and uses of deprecated versions.
 
-    The findings include the values that templates read and that may be missing when the action
-    runs; these are marked as unknown.
+    The findings also include values that a template reads and that may be missing when the action
+    runs. These findings are marked as unknown.
     """
     for action in blueprint.actions.values():
         yield from _templates(blueprint, action, functions)
@@ -146,7 +146,7 @@ def losses_at(
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
 ) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
-    """Yield each use that resolves with the functions `before` but not `after`, with its error."""
+    """Yield each use that resolves with `before` and no longer with `after`, and the error."""
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
         index = Index.of(
@@ -165,8 +165,8 @@ def uses_in(
 ) -> Iterator[PhaseFunctionUse]:
     """Yield the uses of known functions by phases.
 
-    A phase without `funcVersion` is yielded once without a preferred version, and once for each
-    preferred version that an ActionSet among `requests` gives its action.
+    A phase without `funcVersion` may be yielded several times: once for the case without a
+    preferred version, and once for each preferred version that `requests` have for its action.
     """
     asked = [each for each in requests if each.preferred]
     for blueprint in blueprints:

@@ -1,9 +1,9 @@
 """Checks, before an action runs, that the templates of a blueprint read values that will exist.
 
-Each part of an action has a shape: the names that templates in this part may read. A name that can
-never exist is an error. Some names, such as options, are provided only by an ActionSet; they are
-unknown when a blueprint is validated. When an ActionSet starts, the same check runs again with the
-names that the ActionSet provides.
+Each part of an action has a shape, which has the names that templates in this part can read. A
+template that reads any other name is an error. Some names, such as options, come from an ActionSet,
+so they are unknown when a blueprint is validated. When an ActionSet starts, the same check runs
+again with the names in this ActionSet.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TemplateProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A value that may contain templates, its path, and the shape of the data they may read."""
+    """A value that may contain templates, its path, and the shape of the data for its templates."""
 
     value: object
     path: Path
@@ -86,8 +86,8 @@ def template_problems(
 ) -> Iterator[TemplateProblem]:
     """Yield a problem for each value that a template of an action reads and that may be missing.
 
-    `functions` has the function of each phase, the deferred phase last; None for an unknown one.
-    `given` is None while no ActionSet is known.
+    `functions` has the function of each phase, with the deferred phase last. An unknown function is
+    None. `given` is None while no ActionSet is known.
     """
     world = _World(action, functions, given)
     for spot in world.spots():
@@ -193,7 +193,7 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the names of output artifacts without data of phases; any phase may read these."""
+        """Yield the names of output artifacts without data of phases: any phase can read these."""
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
@@ -276,9 +276,10 @@ class _World:
 def _rendered_by_function(
     value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
-    """Yield the values with templates in an argument that its function renders itself.
+    """Yield the values that may contain templates, for an argument that its function renders.
 
-    The data for templates under one of the keys `others` is known only to the function.
+    Only the function knows the data for templates under the keys in `others`, so these templates
+    may read any name.
     """
     if isinstance(value, Mapping):
         for key, each in value.items():
@@ -299,7 +300,8 @@ _DECLARED = {
     "Options": ("option", "", "options"),
 }
 """For each root name in templates: the noun for messages, the field of a blueprint's action that
-declares the values, and the field of an ActionSet's action that provides them; empty if none does.
+declares the values, and the field of an ActionSet's action that provides them. If there is no such
+field, the string is empty.
 """
 
 

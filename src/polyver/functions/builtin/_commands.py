@@ -19,7 +19,7 @@ _MINUTES = Duration("10m")
 
 
 class _ProgramFailed(PolyverError):
-    """A program could not be run, took too long, or failed."""
+    """A program could not be started, took too long, or failed."""
 
 
 @register("Command", outputs=["stdout", "stderr", ...])

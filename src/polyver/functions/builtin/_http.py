@@ -19,7 +19,7 @@ _MINUTE = Duration("1m")
 
 
 class CallRefused(PolyverError):
-    """The server sent an unexpected response, or none."""
+    """The server sent an unexpected response, or no response."""
 
 
 @register("HTTPCall", outputs=["status", "headers", "body", "json"])

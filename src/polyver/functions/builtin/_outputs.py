@@ -1,6 +1,6 @@
 """Converts the text that a program prints to values that a function returns.
 
-These are the values in Kanister's `###Phase-output###` lines, and the text itself.
+The returned values are those in Kanister's `###Phase-output###` lines, and the text itself.
 """
 
 from __future__ import annotations

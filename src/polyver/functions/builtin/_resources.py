@@ -17,7 +17,9 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
 
 MADE_FOR = "polyver.dev/made-for"
-"""Annotation with the key of the phase that created the object: a second call finds the object."""
+"""Annotation with the key of the phase that created the object, so that a second call of the phase
+finds the object.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
 
 
 def name_for(key: str, prefix: str = "") -> str:
-    """Build an object name from the key of a phase; every call of the phase gets the same name."""
+    """Build an object name from the key of a phase; every call of this phase gets the same name."""
     return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 

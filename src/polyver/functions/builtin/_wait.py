@@ -26,7 +26,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """A template, and the object that it reads; the condition holds if the result is `true`."""
+    """A template, and the object that it reads. The condition holds if the result is `true`."""
 
     condition: str
     reference: Annotated[dict[str, Any], Alias("objectReference")]
@@ -34,7 +34,7 @@ class WaitCondition:
 
 @dataclass(frozen=True, slots=True)
 class WaitConditions:
-    """Conditions: all of `all_of` must hold, and one of `any_of` if there are any."""
+    """Conditions to wait for: all in `all_of` and, unless `any_of` is empty, one in `any_of`."""
 
     any_of: Annotated[list[WaitCondition], Alias("anyOf")] = field(default_factory=list)
     all_of: Annotated[list[WaitCondition], Alias("allOf")] = field(default_factory=list)
@@ -121,7 +121,7 @@ async def _until(
 async def _hold(
     ctx: AsyncContext, conditions: WaitConditions, holds: Holds
 ) -> tuple[bool, list[str]]:
-    """Evaluate the conditions; return whether they hold, and why single conditions do not."""
+    """Evaluate the conditions. Return whether to end the wait, and why conditions do not hold."""
     problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
     some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]

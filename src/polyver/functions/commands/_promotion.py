@@ -1,8 +1,8 @@
-"""Check before a promotion: finds the blueprints that the promotion would break.
+"""Finds the blueprints that the promotion of a function version would break.
 
-These are blueprints with phases that request no version, and so call the stable one. Blueprint
-functions have side effects, so the check calls none. It compares the arguments that phases pass and
-the outputs that templates read with the declarations of the promoted version.
+A promotion affects phases that request no version, because they call the stable version. The check
+calls no function, because functions have side effects. It compares the arguments that phases pass,
+and the outputs that templates read, with the declarations of the promoted version.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def check_promotion(
 def _with_lineage(
     known: Functions, function: KnownFunction, lineage: Lineage, catalogue: FunctionCatalogue
 ) -> Functions:
-    """Replace the lineage of one function by its lineage in a catalogue.
+    """Return the functions with the lineage of one function replaced by the one in a catalogue.
 
-    Versions that the catalogue does not list stay candidates.
+    Registered versions that the catalogue does not list keep their stage, candidate.
     """
     unlisted = [each for each in function.lineage if lineage.get(each.version) is None]
     releases = Lineage(lineage.name, [*lineage, *unlisted])
@@ -76,7 +76,7 @@ def _new_errors(
 
 
 def _changed_arguments(function: KnownFunction, after: Lineage) -> list[str]:
-    """Describe the arguments that the new stable version requires or lacks, unlike the old one."""
+    """Describe the arguments that only the new stable version requires, or only the old one has."""
     old, new = _stable(function, function.lineage), _stable(function, after)
     if old is None or new is None:
         return []

@@ -1,4 +1,4 @@
-"""Blueprints and ActionSets in files and on clusters."""
+"""Reads Blueprints and ActionSets from files and clusters, for commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLUEPRINTS = GroupVersionResource("cr.kanister.io", "v1alpha1", "blueprints")
 def documents_in(names: Sequence[str]) -> list[Document]:
     """Read the documents in files and folders, and the objects of clusters.
 
-    A name `cluster:CONTEXT` stands for the blueprints and ActionSets of a cluster.
+    The name `cluster:CONTEXT` stands for all Blueprints and ActionSets of a cluster.
     """
     files = [name for name in names if not name.startswith(CLUSTER)]
     found = read_manifests(files) if files else []

@@ -32,7 +32,7 @@ _BOM = "\ufeff"
 
 
 def catalogue_files(given: Sequence[str] | None) -> list[str]:
-    """Return the given catalogue files, else those of the project, else the one in this folder."""
+    """Return the given catalogue files, else the project's, else the one in the current folder."""
     if given:
         return [*given]
     folder, said = project_names("catalogues")
@@ -42,7 +42,7 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Report whether a file may be a catalogue of functions: other tools use the file name, too."""
+    """Report whether a file may be a catalogue of functions; other tools use the same file name."""
     try:
         return b"functions" in path.read_bytes()
     except OSError:
@@ -69,7 +69,7 @@ def version_of(text: str, at: str) -> SemVer:
 def holder_of(name: str, given: Sequence[str] | None) -> str:
     """Return the catalogue file that lists a function.
 
-    If there is only one catalogue file, return it without a check.
+    If there is only one catalogue file, it is returned even if it does not list the function.
     """
     files = catalogue_files(given)
     if not files:
@@ -106,7 +106,7 @@ def edit_catalogue(
     force: bool = False,
     check: Callable[[FunctionCatalogue], None] | None = None,
 ) -> None:
-    """Edit a catalogue file; with `dry_run` only print the diff.
+    """Edit a catalogue file, or with `dry_run` only print the diff.
 
     `users` are files, folders and clusters with blueprints. The edit is refused if a phase of these
     blueprints uses a version that the edit removes; with `force` a warning is printed instead.
@@ -141,7 +141,7 @@ def edit_catalogue(
 def _check_users(
     users: Sequence[str], before: str, after: str, source: str, *, force: bool
 ) -> None:
-    """Raise RequestRefused, with the names of the blueprints, if an edit removes used versions."""
+    """Raise RequestRefused, with the names of the users, if an edit removes versions in use."""
     from polyver.functions.blueprints import losses_between
     from polyver.functions.commands.blueprints import known_blueprints
     from polyver.functions.registering import known_functions

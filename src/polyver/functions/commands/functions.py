@@ -135,9 +135,9 @@ def _data(
     *,
     traceback: bool,
 ) -> dict[str, Any]:
-    """Return the data of the functions of a control plane, or of the local functions.
+    """Return the functions of a control plane as plain data, or else the local functions.
 
-    If both are named, return the local functions and warn about differences.
+    If the options name both, return the local functions, and warn about differences.
     """
     from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
@@ -158,7 +158,7 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Report whether a cluster is configured, and the project has no functions and no catalogue."""
+    """Report whether a cluster is configured, but neither local functions nor a catalogue."""
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 
@@ -230,7 +230,7 @@ def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: SemVer) -> bool:
-    """Report whether a version equals the wanted one, apart from build metadata."""
+    """Report whether a version equals the wanted version, if build metadata is ignored."""
     return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 

@@ -1,7 +1,8 @@
 """The functions of a control plane, read from `GET /functions`.
 
-The API server of `polyver up` serves this path. On a cluster, kube-apiserver does not serve it; the
-command then sends the request through kube-apiserver's proxy to the Service of polyver.
+The API server of `polyver up` serves the path `/functions`. kube-apiserver does not serve it. On a
+cluster, the command therefore sends the request through kube-apiserver's proxy to the Service of
+polyver.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ServedFunctions:
 
     @property
     def known(self) -> Functions:
-        """The functions in the form that commands use; they cannot be called locally."""
+        """The functions in the form that commands use. They have no code and cannot be called."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property
@@ -56,7 +57,7 @@ def asked_functions(
     *,
     traceback: bool,
 ) -> Functions:
-    """Return the local functions that were named, or those of the server if none were named.
+    """Return the local functions that options name; without such options, those of the server.
 
     Warn if the local functions differ from those of the server.
     """
@@ -105,7 +106,7 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
 
 
 def _versions(function: dict[str, Any] | None) -> str:
-    """Describe the versions of a function that were not removed, with their stages."""
+    """Describe the versions of a function with their stages, except removed versions."""
     versions = (function or {}).get("versions") or ()
     usable = [each for each in versions if each["stage"] != "removed"]
     return ", ".join(f"{each['version']} {each['stage']}" for each in usable)

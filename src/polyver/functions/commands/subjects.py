@@ -1,4 +1,4 @@
-"""The answers of `polyver why` about ActionSets, and of `polyver impact` about functions."""
+"""Answers `polyver why` about ActionSets, and `polyver impact` about functions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ACTION_SETS = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionse
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One phase: the recorded version, and the one it would get now."""
+    """One phase of an ActionSet: the recorded version, and the version that it would get now."""
 
     action: str
     phase: str
@@ -69,7 +69,7 @@ class _Row:
 
 
 def _why_action_set(question: WhyQuestion) -> None:
-    """Print the version that each phase used, why, and the version that it would use now."""
+    """Print which version each phase of an ActionSet used and why, and which it would use now."""
     context = question.context
     known = asked_functions(
         context, question.functions, question.catalogue, traceback=question.traceback
@@ -177,7 +177,7 @@ def _impact_of_function(question: ImpactQuestion) -> None:
 
 
 def _functions(question: ImpactQuestion) -> Functions:
-    """Return the functions of the first cluster in the files; without a cluster, local ones."""
+    """Return the functions of the first cluster that `--file` names; else the local functions."""
     clusters = [name for name in question.files if name.startswith(CLUSTER)]
     given, traceback = (question.functions, question.catalogue), question.traceback
     if not clusters:

@@ -1,4 +1,4 @@
-"""Objects that an action reads and writes: blueprints, its object, references, output Secrets.
+"""Reads the objects that an action needs, and writes the Secrets with its sensitive outputs.
 
 Sensitive outputs and artifacts are stored in Secrets instead of the status. The ActionSet owns
 these Secrets, so they are deleted with it.
@@ -76,7 +76,8 @@ class NotThere(PolyverError):
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
     """Find the kind of a reference, by the name of the kind or the resource.
 
-    Upper and lower case are not distinguished. Group and version count only if they are given.
+    Upper and lower case are not distinguished. Group and version are compared only if the reference
+    has them.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)
@@ -214,7 +215,7 @@ async def _named(
 
 
 def is_final(error: PolyverError) -> bool:
-    """Report whether a retry would fail again: all errors except transient ones of the API."""
+    """Report whether a retry would fail again, as after all but transient errors of the API."""
     return not isinstance(error, ApiError) or (
         400 <= error.code < 500 and error.code not in _PASSING
     )
@@ -225,7 +226,7 @@ async def begun(
 ) -> ActionSetRun:
     """Read the blueprints and objects of an ActionSet, and return its new run.
 
-    The run has a refusal if the ActionSet must not start.
+    If the ActionSet must not start, the run has a refusal.
     """
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)

@@ -1,4 +1,4 @@
-"""Running calls of functions: the state of their ActionSets, and the slots that limit the calls.
+"""The state of running ActionSets and their calls, and the slots that limit concurrent calls.
 
 A call of a function needs a slot. Slots are shared fairly between namespaces, by two rules:
 
@@ -43,7 +43,7 @@ class RunningCall:
 
 @dataclass(slots=True)
 class RunningActionSet:
-    """State of a running ActionSet; all mappings are keyed by the index of the action."""
+    """State of a running ActionSet. The keys of all mappings are indexes of actions."""
 
     key: Key
     objects: dict[int, Objects] = field(default_factory=dict)

@@ -1,6 +1,7 @@
-"""Controller of ActionSets: performs the effects that the state machine in `actions` decides.
+"""Controller of ActionSets: performs the effects that the state machine of actions returns.
 
-The controller stores that a phase is running before it calls the function of the phase.
+Before the controller calls the function of a phase, it stores in the status that the phase is
+running.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ _TOO_LARGE = "the outputs are too large to be recorded in the status"
 _UNTAKEN = (400, 413, 422)
 _LOOK_AGAIN = 5.0
 _LOOK_AGAIN_EACH = 0.05
-"""Seconds between two checks of the queue: the minimum, and an addition per waiting action."""
+"""Seconds between two checks of the queue: at least `_LOOK_AGAIN`, and more by this for each action
+that waits.
+"""
 _Owner = tuple[str, int]
 """An action that needs a slot: the uid of its ActionSet, and the index of the action."""
 
@@ -105,9 +108,9 @@ class ActionSetController(Controller[Key]):
         return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
 
     async def close(self) -> None:
-        """Wait for running calls during the grace period, then cancel the calls that are left.
+        """Wait for running calls during the grace period `CallLimits.grace`; then cancel the rest.
 
-        The next controller recovers from the cancelled calls.
+        The next controller handles the cancelled calls as interrupted calls.
         """
         tasks = {alive.task for each in self._known.values() for alive in each.alive.values()}
         if tasks:
@@ -210,7 +213,10 @@ class ActionSetController(Controller[Key]):
     async def _recover(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Handle a lost call: call the function again if it is idempotent, else fail the phase."""
+        """Handle a call that a restart interrupted.
+
+        If the function is idempotent, call it again; else fail the phase.
+        """
         action = written.run.actions[number]
         function = self._function(action, place)
         if function is not None and function.idempotent:
@@ -222,7 +228,10 @@ class ActionSetController(Controller[Key]):
     async def _call(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Call the function of a phase, or fail the phase; return False if no slot is free."""
+        """Call the function of a phase, or fail the phase if the call cannot be prepared.
+
+        If no slot is free, store the position in the queue, and return False.
+        """
         owner = written.uid, number
         if not self._slots.take(owner, written.namespace):
             await self._store_waiting(written, number)
@@ -348,7 +357,7 @@ class ActionSetController(Controller[Key]):
                 del known.alive[call.number]
 
     async def _ended(self, due: _Due, own: asyncio.Task[None], known: RunningActionSet) -> _Change:
-        """Make a call; return the change that records its result in the action."""
+        """Make a call; return the function that computes the action's state after this call."""
         call, place = due.call, due.place
         try:
             output = await self._calls.call(call)
@@ -473,7 +482,7 @@ class ActionSetController(Controller[Key]):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A call, with the indexes of its action and its phase."""
+    """A call to make, with the indexes of its action and its phase."""
 
     number: int
     place: int
@@ -482,7 +491,7 @@ class _Due:
 
 @dataclass(slots=True)
 class _Written:
-    """An ActionSet and its run as stored, updated with each write."""
+    """An ActionSet and its run as they are stored; updated with each write."""
 
     controller: ActionSetController
     action_set: Object
@@ -514,11 +523,11 @@ def _about(action_set: Object) -> str:
 
 
 _Change = Callable[[_Written], Awaitable[ActionRun]]
-"""A function that computes the new state of an action after a call from its stored state."""
+"""Computes the state of an action after a call, from the ActionSet as it is stored then."""
 
 
 def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
-    """Convert a function on one action to a change."""
+    """Build a change that applies a function to one action of the stored run."""
 
     async def changed(written: _Written) -> ActionRun:
         return change(written.run.actions[number])
@@ -527,7 +536,7 @@ def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
 
 
 def _is_untaken(error: PolyverError) -> bool:
-    """Report whether a retry is useless: the API server would refuse the same content again."""
+    """Report whether the result can never be stored, because the API server refuses its content."""
     refused = isinstance(error, ApiError) and error.code in _UNTAKEN
     return refused or isinstance(error, NotKept)
 

@@ -1,7 +1,7 @@
 """The interface for calls of functions, and an implementation with threads, for tests.
 
-polyver makes calls in worker processes (see `workers`), which can be killed. A test whose functions
-are defined in the process of the test calls them in threads instead.
+polyver makes calls in worker processes (see `workers`), which can be killed. Some tests define
+functions in the process of the test; they call these functions in threads of the process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FunctionCall:
     function: Function
     arguments: Mapping[str, object]
     context: FunctionContext[Any]
-    """The context of the call; the FunctionCaller replaces its client, log and deadline."""
+    """The context of the call. The FunctionCaller replaces its client, log and deadline."""
     masks: Masks
     """Values to mask; during the call, values that the function reads from Secrets are added."""
     log: CallLog

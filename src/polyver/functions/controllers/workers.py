@@ -1,4 +1,4 @@
-"""Calls in worker processes: each call has its own process, which is killed at the deadline.
+"""Calls functions in worker processes. Each call has its own process, which can be killed.
 
 Workers are forked from one process that has loaded all functions, the fork server (see
 `functions.runtime.fork_server`). polyver starts the fork server at the first call, and ends it
@@ -43,13 +43,13 @@ __all__ = ["Lend", "WorkerCalls"]
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _START = 300.0
-"""Maximum seconds for loading functions: a busy machine needs minutes, a hang must end."""
+"""Maximum seconds for loading functions. A busy machine may need minutes; a hang must end."""
 _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
 """Seconds between reads from a worker that has exceeded its log limit."""
 _OURS = ("event", "level", "timestamp")
-"""Fields of each log line that polyver sets, and a function cannot."""
+"""Fields of each log line that polyver sets; a function cannot set them."""
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]
@@ -62,7 +62,7 @@ class WorkerCalls:
     def __init__(
         self, origin: Origin, lend: Lend, command: Sequence[str], limits: CallLimits | None = None
     ) -> None:
-        """Create a caller; `command` starts the fork server."""
+        """Create a caller; `command` is the command line that starts the fork server."""
         self._lend = lend
         self._limits = limits or CallLimits()
         self._workers = _Workers(origin, command)
@@ -156,7 +156,7 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Send the worker a request to end the function, and wait during the grace period."""
+        """Request that the worker ends the function; wait for this for at most `grace` seconds."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
@@ -202,7 +202,7 @@ class _Worker:
                 self.answered.set_result(answer)
 
     async def _read_output(self, log: CallLog) -> None:
-        """Log what the function prints; slow down a function that has reached the log limit."""
+        """Log the text that the function prints; after the log limit, slow the function down."""
         rest = b""
         with suppress(ConnectionError):
             while piece := await self._output.reader.read(_PIECE):
@@ -227,7 +227,7 @@ class _Stream:
 
 
 class _Workers:
-    """Starts workers; starts and ends the fork server as needed."""
+    """Starts workers; for this, starts the fork server, and ends it when it is idle."""
 
     def __init__(self, origin: Origin, command: Sequence[str]) -> None:
         self._origin = origin
@@ -239,7 +239,7 @@ class _Workers:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> _Worker:
-        """Fork a worker, which waits for the request with its call."""
+        """Let the fork server fork a worker, which then waits for the request with its call."""
         self._alive += 1
         if self._timer is not None:
             self._timer.cancel()

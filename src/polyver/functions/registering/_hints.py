@@ -1,4 +1,4 @@
-"""Translation of type hints into argument types, for the signatures of functions and for models.
+"""Converts type hints into argument types, for the signatures of functions and for models.
 
 A model is a class that declares the fields of a mapping: a dataclass, a Struct or a TypedDict.
 """
@@ -73,14 +73,14 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Unrendered:
-    """Marks an argument whose templates polyver does not render: the function renders them.
+    """Marks an argument whose templates the function renders itself, instead of polyver.
 
     >>> from typing import Annotated
     >>> Condition = Annotated[str, Unrendered()]
 
-    With `sees_params`, the function renders the templates with `ctx.params`, so they are checked
-    before the action runs; except the templates under the keys in `but`. Without `sees_params`, no
-    template of the argument is checked before.
+    `sees_params` means that the function renders the templates with `ctx.params`. polyver then
+    checks them before the action runs, except templates under the keys in `but`. Without
+    `sees_params`, polyver checks no template of the argument.
     """
 
     sees_params: bool = False
@@ -183,7 +183,7 @@ def _takes_none(hint: Any) -> bool:
 def field_of(
     python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
 ) -> ArgumentField:
-    """Build an argument, or a field of a model, from its hint; one that may be None is optional."""
+    """Build an argument or a field of a model from its hint. If it may be None, it is optional."""
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
@@ -209,7 +209,7 @@ def _marks(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain(name: str) -> str:
-    """Remove the underscore of a name such as `from_`, which is a keyword without it."""
+    """Remove the underscore of a name such as `from_`, if the rest is a Python keyword."""
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
@@ -293,7 +293,7 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 def _needed(model: Any) -> set[str]:
     """Return the required keys of a TypedDict.
 
-    `__required_keys__` also has the keys whose NotRequired is inside a string hint.
+    Python's `__required_keys__` wrongly contains keys whose `NotRequired` is inside a string hint.
     """
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
@@ -308,7 +308,10 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """Return a callable that builds a model from its fields; a TypedDict omits optional nulls."""
+    """Return a callable that builds a model from its fields.
+
+    A TypedDict does not get optional fields that are null.
+    """
     if typing.is_typeddict(model):
         needed = _needed(model)
         return lambda found: {

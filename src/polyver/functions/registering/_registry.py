@@ -1,7 +1,7 @@
 """Registries of blueprint functions; there is no global registry.
 
-The decorator `register` of this module stores a registry in the module that calls it. So the known
-functions depend only on the modules that were loaded.
+The decorator `register` of this module stores a registry in the module that calls it. So the loaded
+modules alone determine which functions are known.
 """
 
 from __future__ import annotations
@@ -113,12 +113,13 @@ def register(
 ) -> Callable[[F], F]:
     """Register the decorated function as a version of a function that blueprints may call.
 
-    The default version is v0.0.0. `stable` declares this version the stable one; a catalogue that
-    lists the function takes precedence. `idempotent` declares that the function may be called again
-    after an interrupted call. `sensitive` names the outputs that are stored in a Secret instead of
-    the status; True means all outputs. With a `model`, the function takes its context and an object
-    of that class. `outputs` are the keys of the returned mapping, with `...` if there may be other
-    keys. A blueprint is refused if its templates read a key that is not among the `outputs`.
+    The default version is v0.0.0. `stable` declares that this version is the stable one; a
+    catalogue that lists the function takes precedence. `idempotent` declares that the function may
+    be called again after an interrupted call. `sensitive` names the outputs that are stored in a
+    Secret instead of the status; True means all outputs. If `model` is a class, the function takes
+    its context and one object of this class. `outputs` are the keys of the returned mapping; add
+    `...` if there may be other keys. A blueprint is refused if its templates read a key that is not
+    among the `outputs`.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())

@@ -114,7 +114,7 @@ def _plural(kind: ArgumentType) -> str:
 
 
 def _written_as(value: object, kind: type) -> object:
-    """Parse a string that contains a list or a mapping as YAML or JSON; else return the value."""
+    """Parse a string with a list or a mapping in YAML or JSON; return any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -127,7 +127,7 @@ def _written_as(value: object, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A union: the member type that fits the value, else the first one that can convert it."""
+    """A union of types: a value keeps its type if it can, else the first possible type is used."""
 
     members: tuple[ArgumentType, ...]
 
@@ -170,9 +170,10 @@ class ArgumentField:
     description: str = ""
     nullable: bool = False
     unrendered: bool = False
-    """True if polyver does not render the templates in the argument: the function does."""
+    """True if the function renders the templates in the argument itself, instead of polyver."""
     renders: frozenset[str] | None = None
-    """Of an unrendered argument: keys whose templates get data that is not `ctx.params`.
+    """For an unrendered argument: the keys whose templates are rendered with other data than
+    `ctx.params`.
 
     None if no template of the argument can be checked before the call.
     """
@@ -225,7 +226,7 @@ def read_fields(
     what: str,
     further: ArgumentType | None = None,
 ) -> dict[str, object]:
-    """Convert the given values to the values of the fields, by their names in Python.
+    """Convert given values to the types of the fields; return them by the fields' names in Python.
 
     null counts as missing. `further` is the type of values that belong to no field; if it is None,
     such values are refused.

@@ -1,4 +1,4 @@
-"""Arguments of blueprint functions: the interface of argument types, and the scalar types.
+"""The interface of argument types of blueprint functions, and the scalar argument types.
 
 Scalars are strings, numbers, booleans and durations. A duration is a number of seconds, so that a
 function can pass it to any code that takes seconds.
@@ -37,7 +37,7 @@ __all__ = [
 _NANOS = 1_000_000_000
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""Stands for a value that is not known before rendering, or is invalid."""
+"""Stands for a value that is invalid, or not known before templates are rendered."""
 
 
 class InvalidDuration(PolyverError):
@@ -98,7 +98,7 @@ class ArgumentProblem:
 
 @dataclass(slots=True)
 class ArgumentReader:
-    """State while one set of arguments is read: collects the problems."""
+    """Collects the problems while the arguments of one call are read."""
 
     before_rendering: bool
     wrong: list[ArgumentProblem] = field(default_factory=list)

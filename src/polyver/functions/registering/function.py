@@ -45,7 +45,7 @@ class Arguments:
     """Builds the model from the arguments; None if the function takes no model."""
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Return the problems of given arguments whose templates are not rendered yet."""
+        """Check arguments whose templates are not rendered yet; return the problems."""
         reading = ArgumentReader(before_rendering=True)
         self._read(given, reading)
         return tuple(reading.wrong)
@@ -87,7 +87,7 @@ class Function:
     sensitive: tuple[str, ...] = ()
     """Names of outputs that must not be shown; `*` for all outputs."""
     outputs: FunctionOutputs | None = None
-    """Declared outputs; None if the author of the function declares none."""
+    """The outputs that the author of the function declares; None if the author declares none."""
 
     @property
     def label(self) -> str:
@@ -103,7 +103,7 @@ class Function:
         return inspect.iscoroutinefunction(_written(self.code))
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Return the problems of the arguments in a blueprint, which may contain templates."""
+        """Check the arguments in a blueprint, which may contain templates; return the problems."""
         return self.arguments.check(given)
 
     def call(self, ctx: object, rendered: Mapping[str, object]) -> Any:

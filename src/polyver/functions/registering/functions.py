@@ -65,14 +65,14 @@ class KnownFunction:
         return self.lineage.name
 
     def implementation(self, release: Release) -> Function:
-        """Return the code of a version that phases may use."""
+        """Return the code that implements a version."""
         assert isinstance(release.version, SemVer)
         return self.code[release.version]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The files and modules from which another process can load the same functions."""
+    """The files and modules from which a worker's fork server can load the same functions."""
 
     names: tuple[str, ...] = ()
     """Files and modules, besides installed Python packages and built-in functions."""
@@ -113,7 +113,7 @@ class Functions:
         return f"known: {listed(names)}" if names else "no functions are loaded"
 
     def at(self, release: SemVer) -> Functions:
-        """Return the functions with the stages as of a future catalogue release."""
+        """Return the functions with the stages of versions in a future catalogue release."""
         moved = {id(each): each.at(release) for each in self.catalogues}
         known = {
             each.name: _moved(each, moved[id(each.catalogue)])
@@ -141,7 +141,7 @@ def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFuncti
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
     """Group functions by name and version; raise InvalidFunction if a version occurs twice.
 
-    A registration that was found through two modules counts once.
+    If two modules contain the same registration, it counts only once.
     """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:
@@ -157,7 +157,7 @@ def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Fu
 def known_functions(
     functions: Iterable[Function], catalogues: Iterable[FunctionCatalogue] = ()
 ) -> Functions:
-    """Combine registered functions with catalogues; raise InvalidFunction for a contradiction."""
+    """Combine registered functions with catalogues; raise InvalidFunction if they contradict."""
     listing = tuple(catalogues)
     listings = _listings(listing)
     known: dict[str, KnownFunction] = {}

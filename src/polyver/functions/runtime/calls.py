@@ -1,8 +1,8 @@
 """One call of a blueprint function in its own thread, and validation of the returned value.
 
-An async function gets its own event loop in that thread, because the function may block. A thread
+An async function runs in an event loop of its own in this thread, because it may block. A thread
 cannot be ended from outside. So polyver makes each call in a worker process of its own, which can
-be killed. Only tests make calls in threads of their own process.
+be killed. Only tests make calls without worker processes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FunctionCallFailed(PolyverError):
 
 @dataclass(eq=False)
 class ThreadCall:
-    """One call and its thread; `client` belongs to the event loop `loop`, which starts the call."""
+    """One call and its thread. `client` belongs to the event loop `loop`, not to the thread."""
 
     function: Function
     arguments: Mapping[str, object]
@@ -88,7 +88,7 @@ class ThreadCall:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Request that the function ends: its API calls and its asyncio task are cancelled.
+        """Request that the function ends, by cancelling its API calls and its asyncio task.
 
         A function that ignores the request continues to run.
         """

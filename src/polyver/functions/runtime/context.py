@@ -60,7 +60,7 @@ Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
 def _remote(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Build a method that awaits the same method of the client in the client's event loop."""
+    """Build a method for RemoteClient, which awaits this method in the client's event loop."""
 
     @wraps(method)
     async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -73,7 +73,7 @@ def _remote(
 def _on_pods(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Build a method as `_remote` does, which raises NoNodes if the server runs no pods."""
+    """Build the same method as `_remote`, which raises NoNodes if the server runs no pods."""
     remote = _remote(method)
 
     @wraps(method)
@@ -88,7 +88,7 @@ def _on_pods(
 def _remote_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
-    """Build a method that yields the items of the same async generator method of the client."""
+    """Build a method for RemoteClient that yields the items of the client's async generator."""
 
     @wraps(method)
     async def call(
@@ -103,7 +103,7 @@ def _remote_events(
 
 
 class RemoteClient:
-    """A client for an async function: has the methods of `Client`, for another event loop."""
+    """A client for async functions, which run in another event loop than the wrapped `Client`."""
 
     def __init__(self, client: Client, send: Send) -> None:
         self.client = client
@@ -146,7 +146,7 @@ async def _forwarded(
 
 
 class _End(Exception):
-    """Stands for StopAsyncIteration, which a coroutine cannot raise."""
+    """Replaces StopAsyncIteration, which a coroutine cannot raise."""
 
 
 async def _next(events: AsyncGenerator[T, None]) -> T:
@@ -159,7 +159,7 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
 def _blocking(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient, P], T]:
-    """Build a method that blocks until the same method of the client has returned."""
+    """Build a method for BlockingClient that blocks until the client's method has returned."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -172,7 +172,7 @@ def _blocking(
 def _blocking_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
-    """Build a method that yields the items of the client's generator; it blocks for each item."""
+    """Build a method for BlockingClient, which yields a generator's items and blocks for each."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:
@@ -230,7 +230,7 @@ class BlockingClient:
 
 
 class Cancelled(PolyverError):
-    """The action was cancelled, or the deadline of the function is over."""
+    """The action was cancelled, or the deadline of the function has passed."""
 
     def __init__(self) -> None:
         super().__init__("the call has ended: its action was cancelled, or it timed out")
@@ -280,16 +280,17 @@ class FunctionContext(Generic[C]):
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
     mask: Callable[[str], str] = field(default=lambda text: text, repr=False)
     """Masks values of Secrets in a string. polyver masks the exceptions and logs of a function. A
-    function that truncates a string must mask it before: a part of a value is not recognized.
+    function that truncates a string must mask the string first, because a part of a value is not
+    recognized.
     """
 
     @property
     def remaining(self) -> float:
-        """Number of seconds that are left."""
+        """Return the number of seconds until the deadline."""
         return max((self.deadline - datetime.now(UTC)).total_seconds(), 0.0)
 
     def check(self) -> None:
-        """Raise `Cancelled` if the call was cancelled or its deadline is over."""
+        """Raise `Cancelled` if the call was cancelled, or if its deadline has passed."""
         if self.is_over() or not self.remaining:
             raise Cancelled
 

@@ -17,7 +17,9 @@ __all__ = [
 ]
 
 LARGEST_LINE = 64 * 1024 * 1024
-"""Maximum size of a request: arguments and parameters may contain whole objects."""
+"""Maximum size of a request in bytes. It is large, because arguments and parameters may contain
+whole objects.
+"""
 
 
 class WorkerRequest(msgspec.Struct):
@@ -26,7 +28,7 @@ class WorkerRequest(msgspec.Struct):
     function: str
     version: str
     place: str
-    """File and line of the registration: several Python packages may register the same name."""
+    """File and line of the registration: several packages may register the same name."""
     arguments: dict[str, Any]
     params: dict[str, Any]
     phase: str

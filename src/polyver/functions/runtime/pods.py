@@ -1,4 +1,7 @@
-"""Commands in pods, and logs of pods, for functions; raises NoNodes if the server runs no pods."""
+"""Runs commands in pods and reads logs of pods, for functions.
+
+If the server runs no pods, all calls raise NoNodes.
+"""
 
 from __future__ import annotations
 

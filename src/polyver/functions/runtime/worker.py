@@ -100,7 +100,7 @@ def _context(
 
 
 class _Reports:
-    """Sends messages to polyver; functions log from threads other than that of the event loop."""
+    """Sends messages to polyver; thread-safe, because functions run in threads of their own."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 """The parts of `polyver render`: input files, resolution, calls of functions, output.
 
-The decisions are those of the capability, as in the controllers. This package adds the input files,
-and processes that end with the command.
+The command uses the same decisions as the controllers. This package adds the input files, and
+function processes that end together with the command.
 """

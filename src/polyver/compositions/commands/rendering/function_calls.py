@@ -35,7 +35,7 @@ _UNDER_WAY = ("Building", "Starting")
 
 
 class FunctionNotServed(PolyverError):
-    """A function cannot be called, because it does not run."""
+    """A function cannot be called, because it could not be started or does not answer."""
 
 
 class _Quiet(Log):
@@ -46,7 +46,7 @@ class _Quiet(Log):
 
 
 class FunctionServer:
-    """Serves function revisions and calls them; it starts processes only if they are needed."""
+    """Serves function revisions and calls them; starts processes only when they are needed."""
 
     def __init__(self, folder: Path, settings: PackageSettings) -> None:
         self._folder = folder
@@ -120,7 +120,7 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Return a callable that calls functions; all its calls together may take this time."""
+        """Return a callable that calls functions. All its calls together may take `seconds`."""
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 

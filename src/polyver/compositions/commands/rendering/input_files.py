@@ -77,7 +77,7 @@ class LocatedObject:
 
 
 def located(refusal: Refusal, written: LocatedObject) -> RequestRefused:
-    """Convert a refusal into an error that has the file and the line of the refused field."""
+    """Convert a refusal into an error that names the file and the line of the refused field."""
     _, _, field = refusal.at.rpartition(", ")
     place = written.document.place(*field_path(field))
     return RequestRefused(refusal.fact, at=place, hint=refusal.hint)
@@ -96,7 +96,7 @@ class _Metadata(_Unnamed, kw_only=True):
 
 
 class _Observed(msgspec.Struct, rename="camel"):
-    """The required fields of an observed object; its name may be missing, as in some examples."""
+    """The required fields of an observed resource, whose name may be missing."""
 
     api_version: str
     kind: str
@@ -104,7 +104,7 @@ class _Observed(msgspec.Struct, rename="camel"):
 
 
 class _Any(msgspec.Struct, rename="camel"):
-    """The required fields of all other objects."""
+    """The required fields of all objects except observed resources."""
 
     api_version: str
     kind: str
@@ -254,8 +254,9 @@ def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object
 def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
     """Read the observed composed resources; return them by their names in the pipeline.
 
-    The controller would not pass some resources to functions. Like Crossplane's command, this
-    command passes them as well, but prints a warning.
+    Some resources cause a warning, because the controller would not pass them to functions:
+    resources of other owners, and resources without a name in the pipeline. They are returned
+    nevertheless, as by Crossplane's command.
     """
     found: dict[str, LocatedObject] = {}
     for each in _objects(path, _Observed):
@@ -275,7 +276,7 @@ def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
 def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
     """Print a warning if a resource has another controller than the composite resource.
 
-    The controller of composite resources would not pass such a resource to functions.
+    The controller of composite resources would not pass a resource of another owner to functions.
     """
     about = composite.obj["metadata"]
     for place, owner in enumerate(written.obj["metadata"].get("ownerReferences") or ()):
@@ -328,7 +329,7 @@ def _decoded(document: Document, key: str, text: str) -> bytes:
 
 
 def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
-    """Build the initial context of the pipeline; a value takes precedence over a file."""
+    """Build the initial context of the pipeline; if a key has a file and a value, use the value."""
     found: Object = {}
     for text in files:
         key, path = _pair(text, "--context-files", "KEY=FILE")
@@ -349,7 +350,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
 
 
 def read_annotations(texts: Sequence[str]) -> dict[str, str]:
-    """Parse the annotations that are set on all Functions."""
+    """Parse the annotations to set on all Functions."""
     return dict(_pair(text, "--function-annotations", "KEY=VALUE") for text in texts)
 
 

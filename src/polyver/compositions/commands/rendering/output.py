@@ -1,6 +1,7 @@
 """The objects that `polyver render` prints: the composite resource, then its composed resources.
 
-Their form is that of Crossplane's command, so that tools which compare its output can be used.
+The form of the output is that of Crossplane's command, so tools that compare the output of that
+command can be used.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _VERSION = "render.crossplane.io/v1beta1"
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """The optional parts of the output."""
+    """Which optional parts the output of `polyver render` includes."""
 
     results: bool = False
     full: bool = False
@@ -68,7 +69,7 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
 
 
 def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
-    """Return the object to apply.
+    """Return a composed resource as it would be applied.
 
     If its name depends on the uid of the composite resource, which is unknown, the object has
     `generateName` instead of a name.

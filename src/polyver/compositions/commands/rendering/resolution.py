@@ -1,7 +1,7 @@
-"""Choice of the CompositionRevision and of the function revisions for `polyver render`.
+"""Chooses the CompositionRevision and the function revisions for `polyver render`.
 
-The objects come from input files instead of an API server. The decisions are those of the
-controllers.
+The objects are read from input files instead of an API server. The choice is made by the same
+functions as in the controllers.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
 
 
 def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
-    """Return the Compositions to choose from, with the labels of their highest revisions."""
+    """Return the Compositions to choose from, each with the labels of its highest revision."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
         found[composition_of(each.obj)] = each.obj
@@ -177,7 +177,7 @@ class Package:
 
     @property
     def obj(self) -> Object:
-        """The FunctionRevision, with those fields that the decisions read."""
+        """The FunctionRevision, with only the fields that the decisions read."""
         known = self.known
         return {
             "metadata": {"name": known.name, "labels": dict(known.labels)},
@@ -277,7 +277,7 @@ def _owner(known: KnownFunctionRevision) -> str:
 
 
 def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """Return the revision as active, even if users activate revisions: it may be rendered."""
+    """Return the revision in the state active, because `polyver render` may call any revision."""
     return known if function.automatic else replace(known, active=True)
 
 
@@ -328,7 +328,7 @@ def _chosen(
 
 
 def _choosing(revision: Object, chosen: Mapping[str, str]) -> Object:
-    """Return a CompositionRevision whose steps name the revisions that `--revision` chose."""
+    """Return a CompositionRevision whose steps reference the revisions that `--revision` names."""
     if not chosen:
         return revision
     made: Object = fresh(revision)

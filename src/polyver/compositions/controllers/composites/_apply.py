@@ -1,8 +1,8 @@
 """Applies the outcome of a pipeline to the cluster.
 
-It deletes resources that are no longer desired, applies desired resources, and publishes connection
-details to a Secret that the composite resource controls. A resource whose applied fields have not
-changed on the API server is not applied again.
+The module deletes resources that are no longer desired, applies desired resources, and publishes
+connection details to a Secret that the composite resource controls. A resource whose applied fields
+have not changed on the API server is not applied again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class CompositeApplyResult:
 
 
 class _Last(NamedTuple):
-    """The last apply of an object: digest of the object, its uid, digest of the owned fields."""
+    """Record of the last apply: the object's digest and uid, and the digest of the owned fields."""
 
     wanted: str
     uid: str
@@ -148,7 +148,7 @@ class CompositeApplier:
         composed: Sequence[ComposedResource],
         there: Mapping[AppliedObject, Object],
     ) -> CompositeApplyResult:
-        """Apply all composed resources, even if the API server refuses some of them.
+        """Apply all composed resources; if the API server refuses one, still apply the others.
 
         `there` contains the objects that exist already.
         """

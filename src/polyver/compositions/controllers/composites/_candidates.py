@@ -1,7 +1,7 @@
 """Cache of the objects from which composite resources choose their revisions, fed by watches.
 
-It holds only the fields that the choice needs. A whole CompositionRevision is read when it is used,
-and the most recently used ones are cached.
+The cache holds only the fields that are needed to choose a revision. A complete CompositionRevision
+is read from the API server when it is used; the most recently used ones are also cached.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class CachedCompositionRevision:
-    """The fields of a CompositionRevision that its choice and its functions' changes need."""
+    """The fields of a CompositionRevision that are needed to choose it and its functions."""
 
     obj: Object
     pipeline: CompositionPipeline
@@ -63,7 +63,7 @@ class CachedCompositionRevision:
 
 
 def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the annotation that allows deletion, as metadata; empty if it is not set."""
+    """Return metadata with only the annotation that allows deletion; empty if it is not set."""
     said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
@@ -134,20 +134,20 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Return the first CompositeResourceDefinition of a kind by name.
+        """Return the CompositeResourceDefinition of a kind whose name sorts first.
 
-        Only one definition of a kind can be served.
+        If several CompositeResourceDefinitions define the same kind, only one can be served.
         """
         return definitions[min(definitions)]
 
     def candidates(self, defined: CompositeKind, *names: str) -> Iterator[Candidate]:
-        """Yield the Compositions for a kind, and those with the given names."""
+        """Yield the Compositions for a kind, and also the Compositions named in `names`."""
         for each in self._compositions.values():
             if each.fits(defined) or each.name in names:
                 yield each
 
     def revisions(self, composition: str, *names: str) -> list[Object]:
-        """Return the revisions of a Composition, and those with the given names."""
+        """Return the revisions of a Composition, and also the revisions named in `names`."""
         found = dict(self._revisions.get(composition, {}))
         found |= {name: self._named[name] for name in names if name in self._named}
         return [each.obj for each in found.values()]
@@ -164,26 +164,29 @@ class CompositionCache:
 
     @property
     def installed(self) -> FunctionLineages:
-        """The lineages of all functions at this moment. After a change this is another object."""
+        """The lineages of all functions; a new object after each change of a function revision."""
         if self._installed is None:
             every = (each for some in self._functions.values() for each in some.values())
             self._installed = FunctionLineages(every)
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the lineages of all functions, with only the given revisions."""
+        """Return the lineages of all functions, but with only the given revisions."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
 
     def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
-        """Report whether a Composition has a revision with this name and these labels."""
+        """Report whether `composition` has a revision with this name and these labels."""
         noted = self._named.get(name)
         if noted is None or noted.composition != composition:
             return False
         return {*labels.items()} <= {*(noted.obj["metadata"].get("labels") or {}).items()}
 
     async def content(self, revision: str) -> Object | None:
-        """Return a whole CompositionRevision, from the cache or the API server; None if deleted."""
+        """Return a complete CompositionRevision, from the cache or else from the API server.
+
+        Return None if it was deleted.
+        """
         noted = self._named.get(revision)
         if noted is None:
             return None
@@ -205,7 +208,7 @@ class CompositionCache:
     def define(self, change: Change[tuple[CompositeKind | None]]) -> set[tuple[str, str]]:
         """Record a change of a CompositeResourceDefinition.
 
-        Return the kinds, as group and kind, that it defined before or defines now.
+        Return the kinds, as group and kind, that it defined before the change or defines now.
         """
         touched = set()
         for told in (change.before, change.after):

@@ -123,9 +123,9 @@ class ConcurrencyLimits(Generic[K]):
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
-        """Report whether all revisions have room, now or after a moment; if so, occupy it.
+        """Report whether all revisions have room for a call, now or in a moment; occupy the room.
 
-        If not, the key is parked, and woken when there is room.
+        If a revision has no room, the key is parked, and woken when there is room.
         """
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
@@ -152,10 +152,10 @@ class ConcurrencyLimits(Generic[K]):
         silent: str = "",
         lost: LostCall | None = None,
     ) -> None:
-        """End the calls of a key, and wake parked keys.
+        """Record that a key has ended its calls; wake parked keys.
 
-        `answered` are the revisions that answered, and `silent` is the one that did not. `lost`
-        describes the call without an answer, if the function may have received it.
+        `answered` are the function revisions that answered. `silent` is the revision that did not
+        answer; if the function may have received that call, `lost` describes it.
         """
         for name in set(revisions):
             lane = self._lanes.get(name)
@@ -193,14 +193,14 @@ class ConcurrencyLimits(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Report whether a suspect has lost two calls in a row, so that other keys go first."""
+        """Report whether a key has lost two calls in a row, so that other keys are called first."""
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1
 
     def quarantined(
         self, key: K, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision that must not be called for a key now, and for how many seconds."""
+        """Return the revision not to be called for a key now, and for how many seconds."""
         for name in revisions:
             lane = self._lanes.get(name)
             suspect = lane.suspects.get(key) if lane is not None else None
@@ -213,13 +213,13 @@ class ConcurrencyLimits(Generic[K]):
         return "", 0.0
 
     def forget(self, key: K) -> None:
-        """Remove a key whose composite resource no longer exists."""
+        """Remove the data about a key whose composite resource no longer exists."""
         for name, lane in [*self._lanes.items()]:
             if lane.suspects.pop(key, None) is not None:
                 self._call_back(name, lane)
 
     def drop(self, revision: str) -> None:
-        """Remove a revision that no longer exists."""
+        """Remove the data about a function revision that no longer exists."""
         lane = self._lanes.get(revision)
         if lane is not None:
             lane.suspects.clear()
@@ -227,7 +227,10 @@ class ConcurrencyLimits(Generic[K]):
             self._call_back(revision, lane)
 
     def settle(self, key: K) -> None:
-        """End the reconcile of a key; wake other keys if it was woken but made no call."""
+        """Record that the reconcile of a key has ended.
+
+        If the key was woken but made no call, other keys are woken.
+        """
         for name in self._called.pop(key, ()):
             lane = self._lanes.get(name)
             if lane is not None:
@@ -266,7 +269,7 @@ class ConcurrencyLimits(Generic[K]):
 
 
 async def _left(lane: _ConcurrencyLimit[K], seconds: float) -> bool:
-    """Report whether a call of any key ends within this time."""
+    """Wait until a call of any key ends; return False if none ends within `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             return await lane.left.wait()

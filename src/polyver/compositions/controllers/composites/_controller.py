@@ -73,10 +73,10 @@ _MOMENTS: Final = 20
 
 
 class CompositeController(Controller[CompositeKey]):
-    """Reconciles composite resources of all kinds; each composite resource has one key.
+    """Reconciles composite resources of all kinds, and counts for `Adopted`.
 
-    Compositions and Functions have keys too: their reconcile sets the condition `Adopted`.
-    `several` enables the feature FunctionRevisions.
+    Each composite resource has one key. Compositions and Functions have keys as well: a reconcile
+    with such a key sets the condition `Adopted`. `several` enables the feature FunctionRevisions.
     """
 
     name = "composites"
@@ -195,7 +195,7 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Update the index; count `Adopted` again if the resource follows other revisions now."""
+        """Update the index; if the resource now follows other revisions, count `Adopted` again."""
         before = self._following.get(key)
         self._following.put(key, state)
         after = self._following.get(key)
@@ -265,10 +265,10 @@ class CompositeController(Controller[CompositeKey]):
         return moved | self._allowed(change.key.name, objects)
 
     def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
-        """Return the keys to reconcile after a change of a revision.
+        """Return the keys to reconcile because a revision may now delete objects.
 
-        There are keys only if the annotation that allows the revision to delete objects has
-        changed. `told` contains the revision before and after the change.
+        `told` contains the revision before and after a change. The result is empty unless the
+        annotation has changed that allows the revision to delete objects.
         """
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
@@ -308,7 +308,7 @@ class CompositeController(Controller[CompositeKey]):
             self._calling.settle(key)
 
     async def _is_synced(self) -> bool:
-        """Report whether all watches are synced; wait for a short time if they are not."""
+        """Wait for a short time until all watches are synced; return whether they are."""
         for _ in range(_MOMENTS):
             if self.synced:
                 self._has_begun = True
@@ -331,7 +331,7 @@ class CompositeController(Controller[CompositeKey]):
         return await self._composing.compose(work)
 
     def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
-        """Record a write of this controller.
+        """Record that this controller has written a composite resource.
 
         Wake the key if another client has changed the composite resource since it was read.
         """

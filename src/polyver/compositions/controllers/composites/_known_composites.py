@@ -85,7 +85,7 @@ class CompositeState(Struct, frozen=True, gc=False):
     parts: tuple[tuple[str, str], ...]
     """Kinds of the composed resources, each as group and kind."""
     calls: tuple[tuple[str, str], ...] = ()
-    """Functions that composed the resource, each with the revision that was called."""
+    """Functions that composed the resource, each with the function revision that was called."""
     trouble: Follower = ""
     """Result of the last move: "held" if it would delete objects, "failing" if it failed otherwise,
     empty if it succeeded.
@@ -135,7 +135,7 @@ class CompositeIndex:
         self._uids: dict[str, CompositeKey] = {}
 
     def put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Record the state of a composite resource; None if it was deleted."""
+        """Record the state of a composite resource; `state` is None if the resource was deleted."""
         there = self._states.setdefault(key[:2], {})
         before = there.get(Key(*key[2:]))
         if before is not None and state is not None and before.revision > state.revision:
@@ -203,7 +203,7 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """Return the CompositionRevision that a composite resource selects; empty if none."""
+        """Return the name of the CompositionRevision that a resource selects; empty if none."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
@@ -269,7 +269,7 @@ def _entry(state: CompositeState, lineage: Lineage) -> tuple[Dependent, str, Sel
 
 
 def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption]:
-    """Count followers by state for each revision, from pairs of a revision and a state."""
+    """Count the followers of each revision by their state; each pair is a revision and a state."""
     found: dict[str, Adoption] = {}
     for release, state in followers:
         found[release] = found.get(release, Adoption()).with_follower(state)
@@ -282,7 +282,7 @@ def adopted_fact(adoption: Mapping[str, Adoption]) -> DesiredCondition:
 
 
 class OwnWriteFilter(Generic[K]):
-    """Tells the events about the controller's own writes from those about other clients' writes.
+    """Separates watch events about the controller's own writes from those about other writes.
 
     It records the resourceVersion of each state that the controller has read or written.
     """
@@ -320,7 +320,7 @@ class OwnWriteFilter(Generic[K]):
 
 
 def others_in(obj: Object) -> tuple[Any, ...]:
-    """Return the fields that only other clients write, to detect their changes."""
+    """Return the fields of an object that only other clients write, to detect changes by them."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
     inside = spec.get("crossplane")
@@ -342,7 +342,7 @@ class _Known(NamedTuple):
 
 
 class FailedMoves:
-    """Failed moves, by composite resource and combination."""
+    """Records failed moves of composite resources, by combination."""
 
     def __init__(self, clock: Clock, *, seconds: float) -> None:
         self._clock = clock
@@ -352,7 +352,10 @@ class FailedMoves:
     def get(
         self, key: CompositeKey, combination: Combination, given: str
     ) -> FailedCompositeMove | None:
-        """Return the failed move to a combination with this input; None if unknown or expired."""
+        """Return the recorded failure of a move to a combination with this input.
+
+        Return None if no failure is recorded, or if the record has expired.
+        """
         known = self._known.get(key, {}).get(combination)
         if known is None or known.input != given or known.until < self._clock.time():
             return None
@@ -370,9 +373,9 @@ class FailedMoves:
         self._known.pop(key, None)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Forget the failed moves to combinations with a revision; return the keys to reconcile.
+        """Forget failed moves to combinations with this revision; return the keys to reconcile.
 
-        The annotation of the revision allows it to delete objects now.
+        This is called when an annotation begins to allow the revision to delete objects.
         """
         found = [key for key, some in self._known.items() if any(revision in each for each in some)]
         for key in found:

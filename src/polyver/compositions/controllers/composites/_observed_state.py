@@ -59,7 +59,7 @@ _AT: Final = "requirements"
 
 
 class Kinds:
-    """The served kinds, as of the last discovery."""
+    """Finds served kinds, with the data of the last discovery."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
@@ -75,7 +75,7 @@ class Kinds:
         return self._kinds.get((api_version, kind))
 
     def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
-        """Return the kind in this API version, or in another served version of the same group."""
+        """Return the kind in this API version, else in another served version of the same group."""
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))
 
@@ -93,7 +93,7 @@ class ObservedComposedResource(Struct, frozen=True, gc=False):
     """The resourceVersion of the object."""
 
     def differs(self, other: ObservedComposedResource | None) -> bool:
-        """Report whether the object has changed in any field: functions get the whole object."""
+        """Report whether the object has changed in any field, as functions get the whole object."""
         return other is None or self.revision != other.revision
 
 
@@ -117,11 +117,11 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
     def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
-        """Reconcile the key when the object has been deleted, or has no controller any more."""
+        """Let the key be reconciled when the object has been deleted or has lost its controller."""
         self._awaited.setdefault(part, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
-        """Remove the key of a composite resource that no longer exists."""
+        """Remove the data about a composite resource that no longer exists."""
         for keys in self._awaited.values():
             keys.discard(key)
         self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
@@ -143,7 +143,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
             self._objects.popitem(last=False)
 
     def kept(self, part: AppliedObject) -> Object | None:
-        """Return the cached object if it is the latest known version; else None."""
+        """Return the cached object, or None if a watch has reported a later version of it."""
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):
             return None
@@ -311,7 +311,7 @@ class RequiredResourceReader:
                 return found
 
     async def _schema(self, wanted: SchemaSelector) -> dict[str, Any]:
-        """Return the schema of a custom kind; empty if no CustomResourceDefinition has the kind."""
+        """Return the schema of a kind from its CustomResourceDefinition; empty if there is none."""
         kind = self._kinds.find(wanted.api_version, wanted.kind)
         if kind is None:
             return {}

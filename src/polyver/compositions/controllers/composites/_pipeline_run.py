@@ -1,6 +1,6 @@
 """Runs pipelines: the loop over the steps, the calls of functions, and the masking of Secrets.
 
-A function that does not answer delays only the composite resources that use it.
+A function that does not answer delays only the composite resources whose pipelines call it.
 
 `drive` gets the callables that call a function and look up required resources as arguments. So the
 controller and `polyver render`, which has no API server, share this code.
@@ -71,7 +71,8 @@ class CompositeLimits:
     shortest: float = 1.0
     """Lower bound for the time to live that a function sets in its response."""
     quiet: float = 15.0
-    """Time for which a function that does not answer is not reported, because it may be starting.
+    """Time for which it is not reported that a function does not answer, because the function may
+    be starting.
     """
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     """Back-off of failed reconciles."""
@@ -151,15 +152,15 @@ class RevisionCaller:
     def quarantined(
         self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision that must not be called for a key now, and for how many seconds."""
+        """Return the revision not to be called for a key now, and for how many seconds."""
         return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
-        """Report whether a run may begin now; if not, wake its key when the run may begin."""
+        """Report whether a run may begin now. If not, its key is woken when the run may begin."""
         return await self._lanes.enter(key, revisions)
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
-        """End a run, and wake the keys that wait for a revision that answered in this run."""
+        """Record the end of a run; wake the keys that wait for a revision that answered in it."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
         # The key no longer waits for these revisions. It may have waited for them because of a
@@ -184,7 +185,7 @@ class RevisionCaller:
         self._lanes.forget(key)
 
     def drop(self, revision: str) -> None:
-        """Remove a revision that no longer exists."""
+        """Remove the data about a function revision that no longer exists."""
         self._stuck.pop(revision, None)
         self._lanes.drop(revision)
 
@@ -254,7 +255,7 @@ def hide_run(masks: Masks, run: PipelineRun) -> None:
 
 
 def hide_found(masks: Masks, found: FoundRequirements) -> None:
-    """Add the Secrets among the required resources of a function to the values to mask."""
+    """Add the values of Secrets among the required resources to the values to mask."""
     for given in (found.resources, found.extra_resources):
         for each in given.values():
             _hide(masks, each)

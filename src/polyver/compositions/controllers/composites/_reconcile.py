@@ -109,7 +109,7 @@ class Work:
     resource: GroupVersionResource
     defined: CompositeKind
     found: Object
-    """The composite resource as this reconcile last read or wrote it."""
+    """The composite resource in the state in which this reconcile last read or wrote it."""
     noted: Callable[[CompositeKey, Object, Object], None]
     """Callback for each write of the composite resource; it gets the object before and after the
     write.
@@ -168,7 +168,7 @@ class _Ran:
 
 
 class Composer:
-    """Reconciles composite resources. The caches and the shared state are passed in."""
+    """Reconciles composite resources, with the caches and the state that all reconciles share."""
 
     def __init__(
         self,
@@ -266,9 +266,10 @@ class Composer:
     async def _compose(
         self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
     ) -> Requeue | None:
-        """Run the pipeline of one combination; apply the result, or report the failure.
+        """Run the pipeline with one combination; apply the result, or report the failure.
 
-        `failed` is the move to another combination that failed before, if any. It is reported too.
+        If a move to another combination has failed before, `failed` is this move, and it is
+        reported as well.
         """
         input_of = self._input_of(work, resolved)
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
@@ -287,9 +288,9 @@ class Composer:
         return self._sooner(work, result) if failed is not None and failed.passes else result
 
     async def _run(self, work: Work, resolved: _Resolved) -> _Ran | None:
-        """Run a pipeline; return None if the concurrency limit of a function revision is reached.
+        """Run a pipeline. Return None if the concurrency limit of a function revision is reached.
 
-        In that case the key is reconciled again when the function revision has room.
+        After None, the key is reconciled again as soon as the function revision has room.
         """
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
@@ -368,7 +369,7 @@ class Composer:
     async def _taken(
         self, work: Work, composition: str, resolved: _Resolved, pinned: str
     ) -> Requeue | FailedCompositeMove | None:
-        """Move to a combination and apply its result; return the failure if it cannot be used."""
+        """Try to move to a combination. Apply its result, or return why the move fails."""
         given, installed = self._input_of(work, resolved)(), self._known.installed
         known = self._moves.get(work.key, resolved.combination, given)
         if known is not None:
@@ -385,17 +386,17 @@ class Composer:
         return self._current(result, installed)
 
     def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
-        """Return `result`, or an immediate requeue if function revisions changed after resolution.
+        """Return `result`; or an immediate requeue, if function revisions changed meanwhile.
 
-        No watch would trigger that reconcile: the index of composite resources knows only the
-        revisions that are recorded in their status.
+        The requeue is needed, because no watch triggers a reconcile: the index of composite
+        resources has only the revisions in their status.
         """
         return result if self._known.installed is installed else Requeue(0.0)
 
     async def _tried(
         self, work: Work, resolved: _Resolved, pinned: str
     ) -> _Ran | FailedCompositeMove:
-        """Run a combination that is not in use yet, without applying; return the run or failure."""
+        """Run a new combination without applying the result; return the run, or why it failed."""
         release = self._new_in(work, resolved, pinned)
         try:
             self._check_served(work, resolved.steps)
@@ -436,9 +437,9 @@ class Composer:
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
     def _new_in(self, work: Work, resolved: _Resolved, pinned: str) -> str:
-        """Return the names of those revisions that the combination in use does not have.
+        """Return the new revisions of a combination, for messages.
 
-        They are part of messages.
+        These are the revisions that the combination in use does not have.
         """
         recorded = _recorded(work.found)
         found = [resolved.name] if resolved.name != pinned else []
@@ -464,7 +465,7 @@ class Composer:
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
         """Report a failed move, and leave the composed resources as they are.
 
-        This happens if the combination in use cannot be called either.
+        This happens if the functions of the combination in use cannot be called either.
         """
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
@@ -482,7 +483,7 @@ class Composer:
         return self._retry(work.key) if failed.passes else Requeue(self._limits.resync)
 
     def _is_early(self, key: CompositeKey) -> bool:
-        """Report whether the functions of the combination to move to may still be starting."""
+        """Report whether functions of the new combination may still be starting."""
         now = self._clock.time()
         return now - self._since.setdefault(key, now) < self._limits.quiet
 
@@ -518,7 +519,7 @@ class Composer:
         return _Resolved(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
-        """Write the references to the Composition and its revision to the spec, before use."""
+        """Write references to the chosen Composition and revision to the spec, before their use."""
         change = references_patch(work.composite, composition, revision)
         if change:
             # Send the resourceVersion: the user may have changed these references meanwhile.
@@ -624,8 +625,8 @@ class Composer:
     def _may_be_starting(self, work: Work) -> bool:
         """Report whether a function that does not answer may still be starting.
 
-        It may be if the composite resource is synced, and if the function has been silent for a
-        short time only.
+        This is the case if the composite resource is synced, and the function has not answered for
+        only a short time.
         """
         now = self._clock.time()
         since = self._silent.setdefault(work.key, now)
@@ -655,7 +656,7 @@ def _recorded(found: Object) -> dict[str, str]:
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
-    """Return the outcome; if a revision is given, add to its messages that it is quarantined.
+    """Return the outcome. If `revision` is not empty, add to the messages that it is quarantined.
 
     A quarantined function revision is not called for this composite resource for some time.
     """

@@ -137,10 +137,10 @@ class CompositeStatusWriter:
         conditions: Iterable[Object],
         told: set[str],
     ) -> Object:
-        """Apply a status, if it differs from the present one.
+        """Apply a status, if it differs from the present status.
 
-        Of the conditions, only those of the types in `told` and those that polyver applied before
-        are included.
+        Only two sorts of conditions are applied: those with a type in `told`, and those that
+        polyver has applied before.
         """
         fields = _owned(found)
         owned = fields.get("f:conditions") or {}
@@ -212,7 +212,7 @@ def _key(name: str) -> Mapping[str, Any]:
 
 
 def _covers(wanted: object, fields: Fields) -> bool:
-    """Report whether the desired status still contains all fields that polyver applied last."""
+    """Report whether the desired status still has all fields that polyver applied last."""
     for name, inside in fields.items():
         found: object = None
         if name.startswith("f:") and isinstance(wanted, Mapping):
@@ -228,7 +228,7 @@ def _covers(wanted: object, fields: Fields) -> bool:
 
 
 def _says(found: object, wanted: object) -> bool:
-    """Report whether a status contains all desired fields with equal values, besides others."""
+    """Report whether a status has all desired fields with equal values, besides other fields."""
     if isinstance(wanted, Mapping):
         there = found if isinstance(found, Mapping) else {}
         return all(
@@ -270,7 +270,7 @@ class AdoptionReport:
         return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
 
     async def report(self, key: CompositeKey) -> Requeue | None:
-        """Count again, set the condition `Adopted`, and emit events; return when to count again."""
+        """Count composite resources, set `Adopted`, and emit events; return when to count again."""
         left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
         if left > 0:
             return Requeue(left)
@@ -299,7 +299,7 @@ class AdoptionReport:
         await write_status(self._client, resource, obj, status, manager=MANAGER)
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
-        """Emit one event for each revision, after all resources that follow it have tried it."""
+        """Emit one event for each revision that all its followers have tried."""
         before = (find_condition(obj, "Adopted") or {}).get("message", "")
         for name, each in adoption.items():
             known = obj["metadata"]["uid"], name

@@ -1,8 +1,8 @@
 """Controller of Compositions: creates, numbers, labels and adopts their revisions.
 
-To adopt a revision means to make the Composition its owner. `composition_changes` makes the
-decisions. Old revisions are kept. Compositions and revisions that composite resources use get a
-finalizer.
+To adopt a revision means to make the Composition the owner of the revision. The function
+`composition_changes` makes the decisions. Old revisions are kept. Compositions and revisions that
+composite resources use get a finalizer.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ class CompositeUsers:
         return [shown(kind, *reversed(key)) for _, kind, key in self._users.get(revision, ())]
 
     def observe(self, kind: ResourceKind, change: Change[str]) -> set[str]:
-        """Record a change; return the revisions that got a first user or lost the last one."""
+        """Record a change of a composite resource.
+
+        Return the revisions that got their first user or lost their last user.
+        """
         user = kind.group, kind.kind, change.key
         touched = {self._drop(change.before or "", user)}
         if change.after:
@@ -84,7 +87,7 @@ class CompositeUsers:
         return touched - {""}
 
     def forget(self, kind: ResourceKind) -> set[str]:
-        """Remove the users of a kind that is no longer served; return the revisions now unused."""
+        """Remove the users of a kind that is no longer served; return the revisions unused then."""
         gone = [
             (revision, user)
             for revision, users in self._users.items()
@@ -94,7 +97,7 @@ class CompositeUsers:
         return {self._drop(*each) for each in gone} - {""}
 
     def _drop(self, revision: str, user: _User) -> str:
-        """Remove a user; return the revision if this was its last user, or else an empty string."""
+        """Remove a user; return the revision if it has no users now, else an empty string."""
         users = self._users.get(revision)
         if users is None or user not in users:
             return ""
@@ -110,7 +113,7 @@ class CompositeUsers:
 
 
 class CompositionController(Controller[str]):
-    """Reconciles Compositions; the key is the name, and changes of revisions and users wake it."""
+    """Reconciles Compositions. The key is the name; changes of revisions and users also wake it."""
 
     name = "compositions"
 
@@ -220,9 +223,9 @@ class CompositionController(Controller[str]):
     # Finalizers of objects in use.
 
     async def _hold(self, obj: Object | None, revisions: dict[str, Object]) -> Object | None:
-        """Add the finalizer to objects in use, and remove the finalizer from other objects.
+        """Add the finalizer to a Composition and revisions in use; remove it from those not in use.
 
-        It is removed as well from an object that is being deleted by force.
+        The finalizer is also removed from an object that is being deleted by force.
         """
         used = self._users.used(revisions)
         for name, each in revisions.items():
@@ -243,7 +246,7 @@ class CompositionController(Controller[str]):
     async def _record(self, obj: Object, used: Iterable[str]) -> None:
         """Emit the event about a deletion by force.
 
-        This is called before the finalizer is removed, so that the event is not lost.
+        The event is emitted before the finalizer is removed, so that it is not lost.
         """
         if users := sorted({user for name in used for user in self._users.of(name)}):
             message = f"deleted by force, although used by {listed(users)}"

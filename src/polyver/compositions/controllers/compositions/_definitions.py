@@ -1,8 +1,8 @@
-"""Controller of CompositeResourceDefinitions: applies a CRD for the kind of each of them.
+"""Controller of CompositeResourceDefinitions: applies the CRD of each kind that they define.
 
 In this module, a definition is a CompositeResourceDefinition. If there is a Conversion object for
-the kind, the conversion of the definition is not applied. CRDs of other owners are not changed. A
-definition whose kind still has objects is deleted only by force.
+the kind, it takes precedence over `spec.conversion` of the definition. CRDs of other owners are not
+changed. A definition whose kind still has objects is deleted only by force.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _LATER = 10.0
 remain.
 """
 _ORPHAN = "orphan"
-"""The finalizer with which Kubernetes deletes an object, but not its dependents."""
+"""The finalizer that makes Kubernetes delete an object without its dependents."""
 
 
 class CompositeDefinitionController(Controller[str]):
-    """Reconciles CompositeResourceDefinitions; the key is the name, which the CRD has as well."""
+    """Reconciles CompositeResourceDefinitions. The key is the name; the CRD has the same name."""
 
     name = "compositeresourcedefinitions"
 
@@ -141,7 +141,7 @@ class CompositeDefinitionController(Controller[str]):
     # The CRD.
 
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
-        """Apply the CRD of a definition; return the CRD, and refusals if it is not as desired."""
+        """Apply the CRD of a definition; return it, and refusals if the CRD is not as desired."""
         try:
             if crd is not None and lost_fields(obj, crd):
                 refusals = check_conversion(obj, crd, await self._composed.composites(crd))
@@ -165,7 +165,7 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """Remove undefined versions from `storedVersions`, unless the kind has objects."""
+        """If the kind has no objects, remove undefined versions from the CRD's `storedVersions`."""
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
             return crd, refusals
@@ -236,9 +236,10 @@ class CompositeDefinitionController(Controller[str]):
         return None
 
     async def _delete(self, obj: Object, crd: Object, there: Sequence[str]) -> None:
-        """Delete the CRD.
+        """Delete the CRD of a definition.
 
-        The API server then deletes the objects that are left; a deletion by force allows this.
+        The API server then deletes all objects of the kind. Objects exist only if the definition is
+        deleted by force.
         """
         name, uid = crd["metadata"]["name"], crd["metadata"]["uid"]
         if there:

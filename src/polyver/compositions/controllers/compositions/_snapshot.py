@@ -73,8 +73,8 @@ class ClientCompositionLookup:
     async def composites(self, crd: Object) -> list[str]:
         """Return the names of some objects of the kind of a CRD; empty if there are none.
 
-        Raise ApiError if the objects cannot be read in any version. This can happen for a moment
-        after the versions have changed.
+        Raise ApiError if the objects cannot be read in any version, which can happen for a moment
+        after a change of the versions.
         """
         spec = crd["spec"]
         if not _is_established(crd):

@@ -33,12 +33,12 @@ class DigestRequest:
     package: str
     address: str = ""
     repeated: bool = False
-    """True if the digest must be computed again and again, because the content may change."""
+    """True if the digest must be computed regularly, because the content may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestLookup:
-    """What is known about a digest; before it is computed, `digest` and `problem` are empty."""
+    """The digest of a package, or the problem with it; both are empty until it is computed."""
 
     digest: str | None = None
     problem: str = ""
@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Digests:
-    """Lets a runtime compute digests, and wakes the Function when its digest is known."""
+    """Lets a runtime compute the digests of packages; wakes a Function when its digest is known."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Digests:
         self._asked: dict[str, _Asked] = {}
 
     def answer(self, function: str, question: DigestRequest) -> DigestLookup:
-        """Return what is known about a digest; start to compute the digest if that is due."""
+        """Return the digest of a package if it is known; start to compute it if this is due."""
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
             self.forget(function)

@@ -1,6 +1,6 @@
 """Controller of Functions: creates, numbers, activates, deactivates and deletes their revisions.
 
-`polyver.compositions.packages` makes the decisions. Admission checks the same rules before a write.
+`polyver.compositions.packages` makes the decisions. Admission uses the same rules before a write.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LATER = 1.0
 
 
 class FunctionController(Controller[str]):
-    """Reconciles Functions; the key is the name, and changes of revisions and users wake it."""
+    """Reconciles Functions. The key is the name; changes of revisions and users also wake it."""
 
     name = "functions"
 
@@ -144,8 +144,8 @@ class FunctionController(Controller[str]):
     ) -> DigestLookup:
         """Return the digest of the package.
 
-        If the status records a digest for the same package reference, that digest is returned.
-        Otherwise the digest is looked up.
+        If the status of the Function records a digest for the same package reference, this digest
+        is returned. Otherwise the digest is computed.
         """
         status = obj.get("status") or {}
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
@@ -160,7 +160,7 @@ class FunctionController(Controller[str]):
     async def _hold(
         self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
     ) -> Object:
-        """Add the finalizer to objects in use, and remove the finalizer from unused objects."""
+        """Add the finalizer to a Function and revisions in use; remove it from those not in use."""
         for name, each in revisions.items():
             if name not in used:
                 await remove_finalizer(self._client, FUNCTION_REVISIONS, each, IN_USE)

@@ -55,21 +55,25 @@ class Users(Protocol):
     """Finds the users of functions: the steps of compositions that call them."""
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """Return the steps that call a function, from revisions that are in use or the newest."""
+        """Return the steps that call a function, from the relevant CompositionRevisions.
+
+        These are the revisions that composite resources use, and the newest revision of each
+        Composition.
+        """
         ...
 
 
 class Dependents(Users, Protocol):
-    """Users of functions that watches keep up to date, for controllers."""
+    """Finds the users of functions in memory, kept up to date by watches; for controllers."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
-        """The watches that keep the users up to date; their keys are names of functions."""
+        """The watches that keep the users up to date. They return names of functions as keys."""
         ...
 
 
 class NoDependents:
-    """Finds no users, for API servers that do not serve compositions."""
+    """Finds no users; for API servers that do not serve compositions."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -172,7 +176,7 @@ class CompositionsOn:
 
 
 def composites(discovery: Discovery) -> list[ResourceKind]:
-    """Return the kinds of composite resources, which have a category in common."""
+    """Return the kinds of composite resources, which discovery shows by their common category."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 

@@ -1,4 +1,4 @@
-"""Controller of FunctionRevisions: lets a runtime serve the active ones, each at an endpoint."""
+"""Controller of FunctionRevisions: lets a runtime serve each active revision at an endpoint."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["FunctionRevisionController"]
 
 
 class FunctionRevisionController(Controller[str]):
-    """Reconciles FunctionRevisions; the key is the name, and the runtime wakes it as well.
+    """Reconciles FunctionRevisions. The key is the name; changes in the runtime also wake it.
 
-    The controller owns the runtime: it closes the runtime when it is closed itself.
+    The controller owns the runtime: when the controller is closed, it closes the runtime.
     """
 
     name = "functionrevisions"
@@ -95,10 +95,9 @@ class FunctionRevisionController(Controller[str]):
 
 
 def _is_wanted(obj: Object) -> bool:
-    """Report whether to serve a revision.
+    """Report whether a function revision must be served.
 
-    A revision is served if it is active. One that is being deleted is served only while it is in
-    use.
+    An active revision is served. If it is being deleted, it is served only while it is in use.
     """
     metadata = obj["metadata"]
     held = has_finalizer(obj, IN_USE)

@@ -1,4 +1,4 @@
-"""Child processes that serve one function revision: start, health probes and end."""
+"""Starts, probes and ends the child processes that serve one function revision."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Ports in use. Two gRPC servers can listen at the same port; they would share the calls."""
+    """Ports in use. They are recorded because two gRPC servers can listen at the same port, and
+    would then share the calls.
+    """
 
 
 @dataclass(eq=False)
@@ -101,7 +103,7 @@ class Children:
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
     async def _issued(self) -> FunctionCertificates:
-        """Return certificates for the next start; they are reused until they must be renewed."""
+        """Return the certificates for the next start; reuse them until they must be renewed."""
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
             issue = self._at.certificates.issue
@@ -110,7 +112,7 @@ class Children:
         return known
 
     def renewal(self, child: Child) -> str:
-        """Return the reason why a child needs new certificates; empty if it does not need them."""
+        """Return the reason why a child process needs new certificates; empty if it needs none."""
         return self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
 
     async def first_answer(self, child: Child) -> Outlook:
@@ -125,7 +127,7 @@ class Children:
             pause = min(pause * 1.5, _LONGEST_BETWEEN)
 
     async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
-        """Probe a child after a pause, or earlier if one of the tasks `others` completes."""
+        """Probe a child after a pause, which ends early if one of the tasks `others` completes."""
         await self._pause(child, self._at.timing.ask_every, others)
         await self._ask(child)
         return outlook(child.life, self._at.timing, self._at.clock.time())
@@ -161,7 +163,7 @@ class Children:
                 each.cancel()
 
     async def _ask(self, child: Child) -> None:
-        """Probe a child, and record the result, unless the child exits during the probe."""
+        """Probe a child and record the result, unless the child exits during the probe."""
         if not child.program.runs:
             return
         asked = asyncio.ensure_future(self._problem(child))
@@ -185,7 +187,7 @@ class Children:
 
 
 def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
-    """Return the environment variables of a child; of polyver's own, only PATH is included."""
+    """Return the environment variables of a child. Of polyver's variables, it gets only PATH."""
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:
         path = f"{environment.programs}{os.pathsep}{path}"

@@ -1,4 +1,4 @@
-"""The content of a folder: the digest of its files, and a copy that has this digest.
+"""Computes the digest of a folder's content, and copies the content.
 
 Two folders with the same files have the same digest, wherever the folders are and in whatever order
 the file system lists the files. Files that tools generate, such as caches, are not part of the
@@ -60,7 +60,10 @@ def folder_digest(folder: Path) -> str:
 
 
 def copy_folder(folder: Path, to: Path) -> str:
-    """Copy the content of a folder; return the digest of the copy, even if the folder changes."""
+    """Copy the content of a folder; return the digest of the copy.
+
+    The digest is right even if the folder changes meanwhile.
+    """
     return _digest_and_copy(folder, to)
 
 
@@ -115,9 +118,9 @@ def _files(root: Path, folder: Path, inside: str) -> Iterator[tuple[str, Path]]:
 
 
 def _followed(root: Path, path: Path, name: str) -> Path:
-    """Return the file to read for a path; raise PackageUnusable for some symbolic links.
+    """Return the file to read for a path, which may be a symbolic link.
 
-    A link must lead to a file in the same folder.
+    Raise PackageUnusable if a link does not lead to a file in the folder of the package.
     """
     if path.is_symlink():
         target = Path(os.path.realpath(path))  # raises no error for a loop of links

@@ -1,8 +1,10 @@
-"""Environments in which functions run: one for each digest, which is built once and kept.
+"""The environments in which functions run as processes; one environment for each package digest.
 
-An environment is complete when its record exists. The record is written last, so a crash leaves
-only incomplete environments. File locks protect environments, also from other processes: only one
-process builds or removes an environment, and an environment in use is never removed.
+An environment is a folder with a copy of the package, with a Python virtual environment in which
+the package is installed, or with both. It is built once and kept. It is complete when its record
+file exists, which is written last. So a crash leaves no environment that looks complete but is not.
+File locks ensure that only one process builds or removes an environment, and that an environment in
+use is never removed.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor} of {sys.base_prefi
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The record of a complete environment."""
+    """The record of a complete environment, stored as a file."""
 
     at: str
     """The folder of the environment. Environments cannot be moved."""
@@ -95,7 +97,7 @@ class Environments:
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
-        """Return the environment for a digest; build it from `source` if it does not exist.
+        """Return the environment for a package digest; build it from `source` if it does not exist.
 
         If `source` is None and the environment does not exist, return None. While another task or
         process builds the environment, wait.
@@ -135,7 +137,7 @@ class Environments:
         return self._folder / f"{hex_of(digest)}.json"
 
     def _record(self, digest: str) -> _Record | None:
-        """Return the record of an environment that can be used; None if there is none."""
+        """Return the record of the environment for a digest; None if there is no usable one."""
         try:
             found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -181,7 +183,7 @@ class Environments:
         return project.command or _command_in(environment, what), True
 
     async def tidy(self, *, keep: int, sources: Path) -> None:
-        """Remove incomplete environments, and all but the most recently used of the unused ones."""
+        """Remove incomplete environments; of those not in use, keep only the most recently used."""
         await self._aside.run(lambda: self._tidy(keep, sources))
 
     def _tidy(self, keep: int, sources: Path) -> None:
@@ -260,7 +262,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Return the path from which a distribution was installed; None if it came from an index."""
+    """Return the path from which a distribution was installed; None if from a package index."""
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

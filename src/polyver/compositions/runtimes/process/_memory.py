@@ -1,4 +1,4 @@
-"""Memory limits of functions, so that one with a memory leak does not exhaust the machine."""
+"""Memory limits of functions, so that a memory leak does not exhaust the machine's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Function packages: which ones may run, and the folder, wheel or requirement of a reference.
+"""Decides which function packages may run, and finds the folder, wheel or requirement of each.
 
 A user who can create a Function object must not be able to execute arbitrary code. So the operator
 of polyver lists the packages that may run, or allows all packages that `file:` and `pypi:`
@@ -107,7 +107,7 @@ class Packages:
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Return the source of a package, existing or not; raise NotAllowed if it may not run."""
+        """Return the source of a package, existing or not; raise NotAllowed for a forbidden one."""
         if reference in self.named:
             return self.named[reference]
         scheme, found, rest = reference.partition(":")
@@ -175,7 +175,7 @@ def _local(text: str, base: Path) -> Source:
 
 
 def _there(source: Source) -> Source:
-    """Return the source if its folder or file exists; else raise PackageUnusable."""
+    """Return the given source; raise PackageUnusable if its folder or file does not exist."""
     match source:
         case Folder(path) if not _is(path, Path.is_dir):
             if _is(path, Path.exists):

@@ -1,4 +1,4 @@
-"""The installer: runs pip as a child process, and shortens its error messages."""
+"""Installs packages: runs pip as a child process, and shortens the error messages of pip."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class EnvironmentInstaller:
 
 
 def _environment() -> dict[str, str]:
-    """Return those environment variables that pip needs for its package index and settings."""
+    """Return the environment variables that pip needs, such as those for its package index."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -126,8 +126,8 @@ def _failed(failing: str, ending: Ending) -> InstallFailed:
 def essence(ending: Ending) -> str:
     """Return the essential lines of pip's output.
 
-    These are the last lines of a subprocess of pip that failed. If there is none, these are the
-    lines that begin with ERROR, or else the last lines.
+    If a subprocess of pip has failed, these are the last lines of the subprocess. Otherwise they
+    are the lines that begin with ERROR or, without such lines, the last lines.
 
     >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
     >>> essence(Ending(1, said=said)).splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The command that runs the function of a package, from its folder or its distribution."""
+"""Finds the command that runs the function of a package."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
 
 
 class FunctionCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of the file `polyver-function.yaml`, and part of the record of an environment."""
+    """The command that runs a function: the content of `polyver-function.yaml`.
+
+    It is also stored in the record of an environment.
+    """
 
     command: list[str]
     """The program and its arguments. {address} is replaced by the address at which to listen, {tls}
@@ -49,7 +52,7 @@ class FunctionProject:
 
 
 def read_project(folder: Path) -> FunctionProject:
-    """Read how the function in a folder is run; raise PackageUnusable if that is not defined."""
+    """Read how to run the function in a folder; raise PackageUnusable if that is not defined."""
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
         return FunctionProject(_read(folder / FILE), is_python)
@@ -98,7 +101,8 @@ def _check_arguments(document: Document) -> None:
 def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> FunctionCommand:
     """Return the command that runs the function of an installed distribution.
 
-    This is the module `function.main`, as in Crossplane's template, or a script.
+    The command runs the module `function.main`, as in Crossplane's template, or a script of the
+    distribution.
 
     >>> command_of("greet", ["greet"], has_module=False).command
     ['greet']

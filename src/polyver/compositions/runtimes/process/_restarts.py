@@ -53,17 +53,17 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a program ended: its exit code, or the negative number of the signal that ended it."""
+    """How a program ended. The code is its exit code, or the negative number of the signal."""
 
     code: int
     why: str = ""
-    """The cause, if it is known otherwise than from the code."""
+    """The cause, if something else than the code shows it."""
     said: str = ""
     """The last part of the program's output."""
 
     @property
     def fact(self) -> str:
-        """The cause as part of a sentence.
+        """The cause of the end as part of a sentence.
 
         >>> Ending(3).fact, Ending(-11).fact, Ending(-9, "took too much").fact
         ('ended with exit code 3', 'was ended by SIGSEGV', 'took too much')
@@ -104,7 +104,7 @@ class Life:
         return 0.0 if self.answered is None else self.answered - self.started
 
     def heard(self, problem: str, now: float) -> Life:
-        """Return the state after a probe; `problem` is empty if the probe was answered."""
+        """Return the state after a health probe; `problem` is empty if the child answered it."""
         return replace(self, problem=problem, answered=self.answered if problem else now)
 
 

@@ -1,4 +1,4 @@
-"""One served function revision: its environment, its child process, and the child's successor.
+"""Serves one function revision by a child process, and replaces this process when necessary.
 
 A successor is a child process with renewed certificates that replaces the previous one. `_restarts`
 makes the decisions. This module performs them in one task for each revision, so that no revision
@@ -23,7 +23,7 @@ __all__ = ["Serving"]
 
 
 class Serving:
-    """A function revision that is served, from the moment when it is desired until it is ended."""
+    """Serves one function revision, from its creation until `end` is called."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until all children have ended; kill them if this task is cancelled."""
+        """Wait until all replaced children have ended; kill them if this task is cancelled."""
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)
@@ -97,7 +97,7 @@ class Serving:
     async def _once(self, tries: FailureCount) -> FailureCount:
         """Serve the revision until its child has ended; then wait before the next start.
 
-        Return the new failure count.
+        Return the failure count after this attempt.
         """
         if self._environment is None:
             self._tell(ServingStatus(reason="Building", message="its environment is being created"))
@@ -137,7 +137,7 @@ class Serving:
     # Functions read their certificates only when they start, so new certificates need a new child.
 
     def _renewed(self, child: Child) -> Child:
-        """Start a successor if the certificates of a child must be renewed.
+        """If the certificates of a child must be renewed, start a successor.
 
         Return the successor when it has replaced the child; until then return the child.
         """
@@ -166,7 +166,7 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """Start a successor; return it if it answers, or else None."""
+        """Start a successor with new certificates; return it if it answers, or else None."""
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)
@@ -191,7 +191,7 @@ class Serving:
         return None
 
     def _leave(self, child: Child, *, drain: float) -> None:
-        """End a child after a pause of `drain` seconds, in which its calls may finish."""
+        """End a child after `drain` seconds, so that its calls in progress can finish."""
         task = asyncio.create_task(self._drained(child, drain))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)

@@ -1,4 +1,4 @@
-"""Runtime that serves each function revision by a child process in an environment of its own."""
+"""Runtime that serves each function revision by a child process of polyver."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOGS_KEPT = 200
 
 
 class PackageChanged(PackageUnusable):
-    """The content of a package is no longer the content of the function revision."""
+    """The content of a package has changed, so it is not the content of the function revision."""
 
     reason = "Changed"
 
@@ -151,7 +151,8 @@ class ProcessRuntime:
     async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
         """Return an environment with the content of a revision; build it if necessary.
 
-        If the package has changed since, the environment has the earlier content.
+        If the package has changed since the revision was created, the environment still has the
+        content of the revision.
         """
         self._packages.locate(wanted.package)
         found = await self._environments.take(wanted.digest, None)

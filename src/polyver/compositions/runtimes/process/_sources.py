@@ -1,4 +1,4 @@
-"""Copies of package contents by digest, so that editing a package does not change its revisions."""
+"""Stores copies of package contents by digest, so that editing a package changes no revision."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ class PackageCopies:
     async def _fetch(self, requirement: Requirement) -> str:
         """Download the wheel of a requirement and store it; return its digest.
 
-        If a wheel is stored for the requirement, it is used, even if the index offers another one
-        now.
+        A wheel that is already stored for the requirement is used, even if the index now offers
+        another one.
         """
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"

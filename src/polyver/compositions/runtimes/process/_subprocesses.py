@@ -1,6 +1,6 @@
 """Child processes, each with a supervisor process.
 
-The supervisor ends the child and the child's descendants when this process ends.
+When polyver ends, the supervisor ends the child process and all its descendants.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Supervised:
     """A program that runs or has ended, and its supervisor."""
 
     pid: int
-    """The process id of the program, which leads its process group; 0 if it could not be started.
+    """The process id of the program, which is also that of its process group; 0 if it could not be
+    started.
     """
     _supervisor: asyncio.subprocess.Process
     _done: asyncio.Task[Ending] = field(init=False)
@@ -89,7 +90,7 @@ class Supervised:
         return await asyncio.shield(self._done)
 
     async def end(self) -> Ending:
-        """End the program: with a grace period, and then by force; return how it ended."""
+        """Ask the program to end; kill it after its grace period. Return how it ended."""
         stdin = self._supervisor.stdin
         assert stdin
         with suppress(ConnectionError, RuntimeError):

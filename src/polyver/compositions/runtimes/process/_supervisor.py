@@ -1,8 +1,8 @@
 """Runs one program while its owner process lives, then ends the program and its descendants.
 
-This is a separate process, because a process that is killed cannot end its children. On Linux, it
-is the subreaper of the program: orphaned descendants become its children, so that it can end them
-as well.
+The supervisor is a separate process, because a process that is killed cannot end its children. On
+Linux, the supervisor is the subreaper of the program: orphaned descendants become children of the
+supervisor, so that it can end them as well.
 
 python -IS _supervisor.py OWNER_PID
 
@@ -87,7 +87,7 @@ class _SupervisedProgram:
         self._end_by_force()
 
     def _ready(self, woken: int) -> list[int]:
-        """Return the descriptors that become readable within half a second.
+        """Wait for at most half a second; return the descriptors that have become readable.
 
         If the output of the program is among them, it is read.
         """
@@ -157,7 +157,7 @@ class _ProgramLog:
         return self._said.decode(errors="replace")
 
     def note(self, words: str) -> None:
-        """Write a line of the supervisor between the lines of the program."""
+        """Write a message of the supervisor as a line into the log of the program."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._append(f"--- {now} polyver: {words}\n".encode())
 
@@ -231,7 +231,7 @@ def _popen(order: dict[str, Any], output: int) -> int:
 
 
 def _dies_with(supervisor: int) -> Callable[[], None]:
-    """Return a preexec function that lets Linux kill the program if this process is killed."""
+    """Return a preexec function that lets Linux kill the program when the supervisor is killed."""
     prctl = ctypes.CDLL(None).prctl if LINUX else None
 
     def in_the_child() -> None:
@@ -247,7 +247,7 @@ def _dies_with(supervisor: int) -> Callable[[], None]:
 
 
 def _descendants() -> Iterator[int]:
-    """Yield the process ids of all descendants; on systems other than Linux, yield none."""
+    """Yield the process ids of all descendants of this process; only Linux reports them."""
     if not LINUX:
         return
     children: dict[int, list[int]] = {}

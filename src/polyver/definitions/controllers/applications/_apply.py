@@ -1,7 +1,7 @@
 """Applies the rendered objects of applications, but never changes objects of other owners.
 
-`ApplicationOutputs` is an index of all applied objects in their current state. For this index, the
-kinds of applied objects are watched, restricted to objects with polyver's label.
+`ApplicationOutputs` is an index of all applied objects in their current state. The controller fills
+it by watches of the kinds of applied objects, limited to objects with polyver's label.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ApplicationApplyResult:
 
 
 class ApplicationApplier:
-    """Applies objects, and records the results in `outputs`."""
+    """Applies the objects of applications, and records the resulting objects in `outputs`."""
 
     def __init__(self, client: Client, outputs: ApplicationOutputs) -> None:
         self._client = client
@@ -166,7 +166,7 @@ class ApplicationApplier:
     async def _existing(
         self, application: Object, resource: GroupVersionResource, part: AppliedObject
     ) -> tuple[bool, str]:
-        """Report whether an object exists; return also its owner, if that is another one."""
+        """Report whether an object exists; return also its owner, if the application is not it."""
         metadata, seen = application["metadata"], self._outputs.of(part)
         key = Key(metadata["namespace"], metadata["name"])
         if seen is not None and seen.application == key and seen.owner in ("", metadata["uid"]):
@@ -188,7 +188,7 @@ def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
 
 
 def problem_of(what: str, error: ApiError) -> ApplicationApplyProblem:
-    """Build the problem of an object that the API server refused."""
+    """Build the error for an object that the API server refused."""
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
     return ApplicationApplyProblem(error.reason or "Refused", message, error if passing else None)
@@ -211,7 +211,7 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
     revision: int
 
     def differs(self, other: ObservedApplicationObject | None) -> bool:
-        """Report whether the application must react to the difference from another state."""
+        """Report whether the application must be reconciled after a change from another state."""
         if other is None:
             return True
         mine, theirs = ((x.uid, x.owner, x.fields, x.health) for x in (self, other))

@@ -219,7 +219,10 @@ class ApplicationController(Controller[Key]):
     # Moves.
 
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
-        """Move an application to the releases that work for it; else it keeps its current ones."""
+        """Move an application to those new releases that work for it.
+
+        For each other release, the application keeps its current one.
+        """
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         passing = any(each["reason"] in PASSING for each in failed.values())
         # Failed moves are retried if kinds were added, or if the back-off is over.
@@ -243,7 +246,7 @@ class ApplicationController(Controller[Key]):
     def _sooner(
         self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
     ) -> Requeue | None:
-        """Return the requeue, or an earlier one for the next retry of a failed move."""
+        """Return `result`, or an earlier requeue if a failed move must be retried before."""
         if not any(each["reason"] in PASSING for each in failed.values()):
             return result
         if tried:
@@ -258,7 +261,7 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to the current releases: the API server has refused objects of the new ones."""
+        """Return to the earlier releases: the API server has refused objects of the new ones."""
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
         assert failure is not None
@@ -270,9 +273,10 @@ class ApplicationController(Controller[Key]):
     async def _bring(
         self, found: Object, wanted: DesiredApplication, key: Key, *, due: bool = False
     ) -> Requeue | None:
-        """Render and apply the desired state, unless it is applied already.
+        """Render and apply the desired state of an application, unless it is applied already.
 
-        Changes by other clients are reverted with a back-off; `due` skips the back-off.
+        If another client has changed an applied object, the change is reverted after a back-off.
+        With `due`, it is reverted at once.
         """
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
@@ -393,7 +397,7 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
-        """Delete the objects and revisions of a deleted application, then remove its finalizer.
+        """Delete the objects and revisions of a deleted application; then remove its finalizer.
 
         Only objects in other namespaces are deleted here. The application owns the objects in its
         own namespace, so garbage collection deletes these.
@@ -418,7 +422,7 @@ class ApplicationController(Controller[Key]):
     # Status.
 
     async def _look(self, applied: Sequence[Object]) -> None:
-        """Read the applied objects that no watch reports, or that no watch has reported yet."""
+        """Read each applied object that no watch has reported, and record it in the index."""
         for each in applied:
             part = part_in(each)
             while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
@@ -444,7 +448,7 @@ class ApplicationController(Controller[Key]):
         *,
         anew: bool = False,
     ) -> Requeue | None:
-        """Set the status after all objects were applied, with the health of the components."""
+        """Set the status of an application whose objects were all applied, with their health."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
         facts = [supported_fact(())]

@@ -36,7 +36,7 @@ class _Followed:
 
 
 class DefinitionUseIndex:
-    """The applications that use each definition."""
+    """Finds the applications that use a definition."""
 
     def __init__(self) -> None:
         self._known: dict[_Named, _Followed] = {}
@@ -114,7 +114,7 @@ def published_in(kind: ResourceKind, obj: Object) -> ComparableLineage:
 
 
 class ComparableLineage:
-    """A lineage, or None; equal to another one if both have the same releases."""
+    """Wraps a lineage or None. Two of these objects are equal if they have the same releases."""
 
     __slots__ = ("lineage",)
 

@@ -37,7 +37,7 @@ _Name = tuple[str, str]
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because a template took too long recently."""
+    """A rendering took too long, or was not started because a template of it timed out recently."""
 
     reason = "TookTooLong"
 
@@ -63,7 +63,7 @@ class _Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start of the current component; 0 before the first component."""
+        """Seconds since the current component's rendering started; 0 before the first component."""
         return max(time.monotonic() - self._now[1], 0.0)
 
     def slowest(self) -> tuple[str, _Data | None]:
@@ -99,7 +99,7 @@ class Renderer:
     async def render(
         self, application: Object, resolutions: Sequence[Object], *, revision: str
     ) -> Rendered:
-        """Render the objects of an application; all problems and timeouts are in the result."""
+        """Render the objects of an application; problems and timeouts are errors in the result."""
         if slow := [*self._slow_of(resolutions)]:
             return Rendered(errors=tuple(slow))
         revisions = await self._revisions(resolutions)
@@ -144,7 +144,7 @@ class Renderer:
         return RenderingTimeout(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
 
     def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[RenderingTimeout]:
-        """Yield an error for each reference to a template that timed out a short time ago."""
+        """Yield an error for each reference whose template recently timed out."""
         if not self._slow:
             return
         now = self._clock.time()

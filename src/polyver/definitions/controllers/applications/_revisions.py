@@ -1,9 +1,9 @@
-"""The desired state of applications: resolves versions, and records them in ApplicationRevisions.
+"""Resolves the versions that an application uses, and records them in ApplicationRevisions.
 
-An index of ApplicationRevisions saves a list request for each reconcile. A watch fills the index,
-so revisions that other clients have created, such as those of a restored backup, may be missing for
-a while. The index adds revisions that this process creates at once. When the watch reports such a
-revision, it has reported all revisions that were created before it.
+An index of ApplicationRevisions saves a list request in each reconcile. A watch fills the index. So
+a revision that another client has created, for example from a backup, may be missing for a while.
+Revisions that this process creates are added to the index at once. When the watch reports a
+revision of this process, it has also reported all revisions that were created earlier.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DesiredApplication:
     """The desired state of an application."""
 
     application: Object
-    """The application as templates read it."""
+    """The application in the form that templates read."""
     resolutions: Sequence[Object]
     revision: Object
     """The ApplicationRevision that records this state."""
@@ -68,10 +68,10 @@ class DesiredApplication:
     options: MoveOptions | None = None
     """The possible moves; None for an application that keeps its recorded versions."""
     taken: Collection[MoveTarget] = ()
-    """The targets among the possible moves to which this state moves the application."""
+    """The releases to which the application moves in this state."""
 
     def unproven_status(self, found: Object) -> dict[str, Any]:
-        """Return the status to write before the desired state is applied.
+        """Return the status to write while the desired state is not applied yet.
 
         If objects were applied before, the status keeps the resolutions of these objects.
         """
@@ -171,7 +171,7 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """Return the recorded state of an application; it is kept until publishVersion changes."""
+        """Return the recorded state, which the application keeps until publishVersion changes."""
         content = await self._content(newest)
         if content is None:
             return None
@@ -183,7 +183,10 @@ class ApplicationRecorder:
         return DesiredApplication(shown, used, newest, False, status, digest)
 
     async def _newest(self, found: Object, key: Key) -> Object | None:
-        """Return the newest revision; read it if the status names one that the index lacks."""
+        """Return the newest revision of an application.
+
+        If the status names a revision that the index does not have, read it from the API server.
+        """
         named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
         if named and named not in self.revisions.names(key):
             made = await find(self._client, REVISIONS, named, key.namespace)
@@ -192,12 +195,15 @@ class ApplicationRecorder:
         return self.revisions.newest(key)
 
     async def _content(self, revision: Object) -> Object | None:
-        """Read a complete revision: the index has only names and annotations."""
+        """Read a complete revision, because the index has only names and annotations."""
         metadata = revision["metadata"]
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
-        """Create the revision of the desired state; return False if the index may be incomplete."""
+        """Create the revision that records the desired state, unless it exists.
+
+        Return False if the index may be incomplete. The desired state must then be computed again.
+        """
         if not wanted.is_new:
             return True
         name = wanted.revision["metadata"]["name"]
@@ -222,7 +228,10 @@ class ApplicationRecorder:
             self.revisions.forget(key, name)
 
     async def delete_all(self, found: Object, key: Key) -> None:
-        """Delete all revisions, so that a new application of that name starts at revision 1."""
+        """Delete all revisions of a deleted application.
+
+        So a new application with the same name starts at revision 1.
+        """
         await self._newest(found, key)
         await self.delete(self.revisions.names(key), key)
 
@@ -275,12 +284,12 @@ class ApplicationRevisionIndex:
         return [*self._known.get(key, ())]
 
     def newest(self, key: Key) -> Object | None:
-        """Return the newest revision, with only its name and annotations, or None."""
+        """Return the name and annotations of the newest revision; None if there is no revision."""
         found = newest_revision(self._known.get(key, {}).values())
         return dict(found) if found is not None else None
 
     def surplus(self, key: Key) -> list[str]:
-        """Return the names of the revisions that exceed the limit."""
+        """Return the names of the oldest revisions, which exceed the limit for one application."""
         return surplus_revisions(self._known.get(key, {}).values())
 
     def forget(self, key: Key, name: str) -> None:

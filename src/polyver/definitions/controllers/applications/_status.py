@@ -1,4 +1,4 @@
-"""The indexed fields of applications, and the writer of their status."""
+"""The fields of applications that the controller indexes, and the writer of their status."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def state_in(kind: ResourceKind | None, obj: Object) -> ApplicationState:
 
 
 def applied_before(found: Object) -> list[Any]:
-    """Return the entries `appliedResources` in the status of an application."""
+    """Return `status.appliedResources` of an application: the objects applied before."""
     return (found.get("status") or {}).get("appliedResources") or []
 
 
@@ -80,7 +80,7 @@ class ApplicationStatusWriter:
     def with_conditions(
         self, status: Object, conditions: Iterable[DesiredCondition], found: Object
     ) -> dict[str, Any]:
-        """Return a copy of a status with these conditions set."""
+        """Return a copy of `status` in which `conditions` are set."""
         now = timestamp(self._clock)
         made = set_conditions({**found, "status": status}, conditions, now=now)
         return {**status, "conditions": made}

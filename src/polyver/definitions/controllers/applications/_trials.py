@@ -38,12 +38,12 @@ _LONGEST_MESSAGE: Final = 4096
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
-"""Reasons of failures after which a retry may succeed although nothing has changed."""
+"""Reasons of failed moves for which a retry may succeed although no input has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveFailure:
-    """Why an application cannot move to a release."""
+    """The reason and message of a move that failed."""
 
     reason: str
     message: str
@@ -51,13 +51,15 @@ class MoveFailure:
 
 @dataclass(slots=True)
 class MoveTrial:
-    """The result of trials: the state with the targets that work, and the failures of the rest."""
+    """The result of trials: the desired state with all releases that work, and all failures."""
 
     wanted: DesiredApplication | None = None
     """The desired state with the targets that work; None if no target works."""
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
-    """Errors about kinds whose CustomResourceDefinition is among the application's objects."""
+    """Errors about unknown kinds that the application itself defines: it also renders their
+    CustomResourceDefinition.
+    """
     failed: dict[MoveTarget, MoveFailure] = field(default_factory=dict)
 
 
@@ -65,7 +67,7 @@ Render = Callable[[DesiredApplication], Awaitable[tuple[list[Placed], list[Polyv
 
 
 class MoveTrials:
-    """Finds the releases that work for an application."""
+    """Finds out to which releases an application can move."""
 
     def __init__(
         self, render: Render, recording: ApplicationRecorder, applier: ApplicationApplier
@@ -75,7 +77,7 @@ class MoveTrials:
         self._applier = applier
 
     async def best(self, found: Object, options: MoveOptions) -> MoveTrial:
-        """Try all targets together, or one by one if that fails; return the best result."""
+        """Try to move to all targets together; if that fails, try them one after the other."""
         targets = options.targets
         trial = await self._try(found, options, MoveTrial(), targets)
         if not trial.failed or len(targets) == 1:
@@ -89,7 +91,7 @@ class MoveTrials:
     async def _try(
         self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
     ) -> MoveTrial:
-        """Try these targets; add them, or their failure, to the result `so_far`."""
+        """Try to move to these targets; return `so_far` with the success or the failure added."""
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
         wanted = self._recording.variant(found, options, targets)
@@ -127,10 +129,10 @@ class MoveTrials:
         return MoveFailure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
     async def _without(self, found: Object, options: MoveOptions, so_far: MoveTrial) -> list[Piece]:
-        """Return the objects that the current spec makes without a move to the new targets.
+        """Return the objects that the current spec would render without a move to the new targets.
 
-        So objects that the user has removed from the spec are not among them. If the objects cannot
-        be rendered, return the applied objects of the components that the spec still has.
+        The result does not have the objects that the user has removed from the spec. If rendering
+        fails, return the applied objects of the components that the spec still has.
         """
         if so_far.wanted is not None:
             return _pieces(so_far.placed)
@@ -153,7 +155,7 @@ def _unrendered(errors: Sequence[PolyverError]) -> MoveFailure:
 
 
 def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | None:
-    """Combine the problems of objects to one failure; raise an error that is transient."""
+    """Combine the problems of objects into one failure; raise an error if one is transient."""
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
         raise passing
