@@ -199,7 +199,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """A lineage has two kinds of versions, such as semantic and API versions, so it has no order."""
+    """A lineage has no order, because it has both semantic and API versions, for example."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
