@@ -1,4 +1,4 @@
-"""Controller that writes the webhook configurations for the admission of users' objects."""
+"""Controller that writes polyver's webhook configurations for admission."""
 
 from __future__ import annotations
 
