@@ -132,7 +132,7 @@ class RuleBlock:
         return not constant or rule.targets[0][0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
-        """Return the values to write; MISSING for labels and annotations that are not strings."""
+        """Return the values that a rule may write; an invalid label or annotation is MISSING."""
         if not self.root:
             return values
         paths = rule.ports(back=back)[1]

@@ -287,7 +287,10 @@ class _RuleWriter:
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _interpreted(self, made: Sequence[str]) -> str:
-        """Build the code that lets the interpreter run this rule, or that raises Loses."""
+        """Build the code that lets the interpreter run this rule.
+
+        If values must not be lost (`losing` is False), the code raises Loses instead.
+        """
         if not self.block.losing:
             return "raise Loses"
         block, back = self.block.block, self.block.back

@@ -172,7 +172,9 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version with preserved fields, the last hop to it, and the object before it.
+        """Yield each version with preserved fields, the last hop to it, and the object before.
+
+        The object before is the object converted to the source version of this last hop.
 
         The objects have the defaults of their version, because an API server may fill in defaults
         between any two conversions.

@@ -70,7 +70,7 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Keep preserved fields in the top-level field `carry`; if that is "", in an annotation."""
+        """Store preserved fields in the top-level field `carry`, or in an annotation if ""."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)

@@ -149,7 +149,9 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The fields that identify an item in each version; by default the list map keys of the schema.
+    """The fields that identify a list item: `source_keys` in `from`, `target_keys` in `to`.
+
+    By default, these are the list map keys of the schema.
     """
 
     def _bound(
@@ -281,7 +283,7 @@ class KeyedRule(_Nested):
         return made
 
     def _inner(self, item: dict[str, Any]) -> Any:
-        """Return an item's value in the map: the item without its key, or one field of the item."""
+        """Return the map's value for an item: the item without its key, or one of its fields."""
         if self.value:
             return item[self.value]
         return {name: value for name, value in item.items() if name != self.key}

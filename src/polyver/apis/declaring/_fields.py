@@ -49,7 +49,7 @@ def shown_name(declared: type | Callable[..., Any]) -> str:
 
 
 def flavour(cls: type) -> str:
-    """Return which sort of class it is: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return the sort of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
