@@ -1,4 +1,4 @@
-"""Clocks, passed in as arguments, so that code that waits can be tested without waiting."""
+"""Clocks. Code that waits takes its clock as an argument, so that tests need not wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Protocol
 __all__ = ["Backoff", "Clock", "SystemClock", "Timer", "chance", "sleep", "timestamp"]
 
 chance = random.SystemRandom().random
-"""A random number between 0 and 1 for jitter; not from the generator that a program may seed."""
+"""Returns a random number between 0 and 1 for jitter. A seed of Python's `random` has no effect."""
 
 
 class Timer(Protocol):

@@ -99,7 +99,7 @@ class Discovery:
 
 
 def precondition(obj: ReadOnlyObject) -> Object:
-    """Return metadata with which a server patches an object only in the state that was read."""
+    """Return metadata for a patch: the server then refuses the patch if the object has changed."""
     return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 

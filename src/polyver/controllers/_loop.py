@@ -1,8 +1,8 @@
 """The loop that runs a controller, and its work queue.
 
 The loop takes keys from the queue and calls `reconcile` for each key. The queue contains each key
-only once. It returns no key that is being reconciled already, and adds a key again, after a delay,
-if its reconcile failed.
+only once. The queue returns no key that is being reconciled already. If the reconcile of a key
+fails, the loop adds the key again after a delay.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class WorkQueue(Generic[K]):
         """Add a key, and wait while the queue is full.
 
         A full queue delays the caller instead of losing keys. Do not call `put` from `reconcile`:
-        it might wait for a free place that only the end of this `reconcile` makes.
+        `put` might wait for a free place in the queue, which is only free when this `reconcile`
+        ends.
         """
         while self.depth >= self._limit and not self._waits(key) and not self._closed:
             self._room.clear()
@@ -79,7 +80,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; cancel the time for which it was scheduled."""
+        """Add a key now, even if the queue is full; if it was scheduled for later, cancel this."""
         if self._closed:
             return
         if key in self._later:
@@ -120,7 +121,10 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """Return the key that has waited longest; it counts as being processed until `done`."""
+        """Wait for a key and return the key that has waited longest.
+
+        The key counts as being processed until `done` is called for it.
+        """
         while not self._ready:
             if self._closed:
                 raise QueueClosed
@@ -140,7 +144,7 @@ class WorkQueue(Generic[K]):
         self._room.set()
 
     def close(self) -> None:
-        """Drop all waiting keys, and end all waiting calls."""
+        """Drop all waiting keys, and end all calls that wait for the queue."""
         self._closed = True
         for _, timer in self._later.values():
             timer.cancel()
@@ -199,7 +203,11 @@ class Loop(Generic[K]):
         return self._metrics
 
     def wait_for(self, source: Hashable) -> None:
-        """Add a source; the controller is not synced until the source is read completely."""
+        """Add an informer, identified by `source`.
+
+        The controller is not synced until this informer has read all its objects for the first
+        time.
+        """
         self._unsynced.add(source)
         self.controller.synced = False
 

@@ -1,8 +1,9 @@
 """Leader election: the lease by which several replicas agree on a leader.
 
 A pure function decides what a replica does about the lease. The times in a lease are only for
-people to read. Replicas do not compare these times, as the clocks of machines differ. A replica
-takes a lease that it has seen unchanged for longer than the lease's duration.
+people to read. Replicas do not compare these times, because the clocks of machines differ. A
+replica takes the lease if it has not seen any change of the lease for longer than the lease's
+duration.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Terms:
     seconds: float = 15.0
     """Seconds without a renewal after which another replica may take the lease."""
     give_up: float = 10.0
-    """Seconds without a response after which the leader stops its work."""
+    """Seconds without a successful renewal after which the leader stops its work."""
     every: float = 2.0
     """Seconds between two renewals, or two checks."""
 

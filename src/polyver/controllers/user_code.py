@@ -19,8 +19,10 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""The number of threads. A call that never returns occupies a thread, so this number of such calls
-blocks all further calls.
+"""The number of threads.
+
+A call that never returns occupies a thread for ever. If all threads are occupied, no further call
+can run.
 """
 
 

@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Creates the ServiceAccount and the ConfigMap in each namespace, also after a deletion."""
+    """Creates the ServiceAccount and the ConfigMap in each namespace; restores deleted ones."""
 
     name = "accounts"
 
@@ -101,7 +101,7 @@ def account(namespace: str) -> Object:
 
 
 def published(found: Object | None, namespace: str, ca: str) -> Object:
-    """Return the wanted ConfigMap, with the annotations and labels of the existing one."""
+    """Return the wanted ConfigMap; keep the annotations and labels of the existing ConfigMap."""
     made: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
