@@ -241,7 +241,7 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with `uid` or `resource_version`, only if it still has that value.
+        """Delete an object; with `uid` or `resource_version`, only if these are still the same.
 
         If finalizers keep the object, the result is the object, else usually a Status.
         """

@@ -86,8 +86,10 @@ class Discovery:
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The group versions for which discovery failed, with the errors, such as when an aggregated
-    server is down. It is unknown which kinds these group versions have.
+    """The group versions for which discovery failed, with the errors.
+
+    Discovery fails if an aggregated API server is down, for example. It is unknown which kinds
+    these group versions have.
     """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:

@@ -34,7 +34,7 @@ class QueueClosed(PolyverError):
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait, that are scheduled for later, and that are being processed.
+    """The keys of objects to reconcile: waiting, scheduled for later, or being processed.
 
     Adding a key that already waits changes nothing. A key that is added while it is being processed
     waits until that processing has ended. So a key is never processed twice at the same time, and
@@ -136,7 +136,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Record that a key has been processed; if it was added meanwhile, it waits from now on."""
+        """Record that a key has been processed; if it was added meanwhile, it now waits again."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -212,7 +212,7 @@ class Loop(Generic[K]):
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """Record that a source is completely read, or removed."""
+        """Record that the informer `source` has read all its objects, or was removed."""
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:

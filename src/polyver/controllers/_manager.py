@@ -251,7 +251,7 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Tell all loops of a source not to wait for the source any more."""
+    """Notify all loops that use an informer that they need not wait for this informer."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
 
@@ -319,7 +319,7 @@ class ControllerManager:
             await loop.ready.wait()
 
     async def stop(self) -> None:
-        """Stop watching; wait for running reconciles within the grace period, then cancel them."""
+        """Stop watching; wait up to `grace` seconds for running reconciles, then cancel them."""
         tasks, self._tasks = self._tasks, []
         stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
         for task in tasks[:1]:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """The result of a reconcile: reconcile the key again after some time, even without a change."""
+    """The result of a reconcile: the key is reconciled again later, even without a change."""
 
     after: float
 
@@ -114,7 +114,7 @@ class Controller(ABC, Generic[K]):
     @property
     @abstractmethod
     def watches(self) -> Sequence[Watch[Any, K]]:
-        """The watches whose changes give keys to reconcile."""
+        """The watches of the controller; the changes that they report give keys to reconcile."""
 
     @abstractmethod
     async def reconcile(self, key: K) -> Requeue | None:
@@ -127,6 +127,6 @@ class Controller(ABC, Generic[K]):
         """Release the resources of the controller when the manager stops."""
 
     def discovered(self, discovery: Discovery) -> Iterable[K]:
-        """Record the kinds that are served now, and return the keys that this affects."""
+        """Record the kinds that are served now; return the keys to reconcile because of them."""
         del discovery
         return ()

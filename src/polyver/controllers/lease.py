@@ -39,7 +39,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class _ObservedLease:
-    """The last observed state of a lease, and the time of that change by our own clock."""
+    """The last observed state of a lease, and the time at which it was first observed."""
 
     spec: dict[str, Any]
     at: float
@@ -115,7 +115,7 @@ class Lease:
 
     @property
     def pause(self) -> float:
-        """The seconds until the next check; not later than the expiry of the holder's lease."""
+        """The seconds until the next check, which is not later than the expiry of the lease."""
         left = self._seen.until - self.clock.time() if self._seen else self.terms.every
         return min(self.terms.every, max(left, 0.1))
 
@@ -177,7 +177,9 @@ class Leadership:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Take part in the election during a `with` block; then end the work and release the lease.
+        """Take part in the election during a `with` block.
+
+        At the end of the block, end the work and release the lease.
 
         The yielded task ends by itself only if starting or ending the work raises an error.
         """

@@ -1,7 +1,7 @@
 """Write the CA bundle to all CRDs and webhook configurations that name the webhook server.
 
 Each object is read before the bundle is read, and is changed only if its resourceVersion is still
-the same. So a slow replica cannot overwrite a newer bundle with an older one.
+the same. So a slow replica cannot overwrite a newer bundle with an older bundle.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Bundles:
     async def watch(self, changed: Callable[[], None], *, clock: Clock) -> None:
         """Call `changed` for every change of an object that may name the webhook.
 
-        It runs until the task is cancelled.
+        The method runs until its task is cancelled.
         """
 
         async def handle(change: Change[str]) -> None:

@@ -59,7 +59,7 @@ class WebhookMetrics(Collector):
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Count a review as in flight during a `with` block."""
+        """Count a review as being answered (in flight) during a `with` block."""
         self._in_flight += 1
         try:
             yield

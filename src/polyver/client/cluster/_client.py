@@ -225,7 +225,7 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response when it begins; retry after 401, 429 or 503.
+        """Send a request and yield the response after its headers; retry after 401, 429 or 503.
 
         After 401, the request is repeated only if other credentials are available.
         """
@@ -398,7 +398,7 @@ def _acting(access: ClusterAccess) -> list[tuple[str, str]]:
 
 
 def _keep_alive(response: httpx2.Response) -> None:
-    """Enable TCP keep-alive, so that the system detects a dead peer long before our timeout."""
+    """Enable TCP keep-alive, so that the operating system soon detects a dead connection."""
     stream = response.extensions.get("network_stream")
     raw = stream.get_extra_info("socket") if stream is not None else None
     if raw is None:

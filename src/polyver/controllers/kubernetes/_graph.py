@@ -136,12 +136,12 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted in the foreground: after its dependents."""
+    """Report whether an object is being deleted by the policy Foreground: after its dependents."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted with the policy Orphan, which keeps dependents."""
+    """Report whether an object is being deleted by the policy Orphan, which keeps dependents."""
     return node.deleting and ORPHAN in node.finalizers
 
 

@@ -84,7 +84,10 @@ class AccountController(Controller[str]):
 
 
 def _is_over(error: ApiError) -> bool:
-    """Report whether not to retry a create: the object exists, or its namespace terminates."""
+    """Report whether a failed create needs no retry.
+
+    It needs no retry if the object exists, or if the namespace is terminating or gone.
+    """
     return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
 
 

@@ -98,7 +98,10 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Forget objects of a kind that is no longer watched; keep their dependents."""
+        """Remove objects of a kind that is no longer watched from the graph.
+
+        Their dependents are not deleted.
+        """
         del kind
         for node in known:
             self._graph.forget(node.uid)

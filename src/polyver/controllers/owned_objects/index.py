@@ -110,7 +110,7 @@ class AppliedObjects(Generic[S, K]):
             self._expected.discard(part)
 
     def note(self, part: AppliedObject, obj: Object | None) -> bool:
-        """Record the state of an object that was applied or read; None if it does not exist.
+        """Record the state of an object that was applied or read (None if it does not exist).
 
         Return False if a newer state is known and differs from this state.
         """

@@ -35,7 +35,7 @@ class AlreadyOwned(PolyverError):
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """Return the kind and name of an object's controller if its uid is not `owner`; else ""."""
+    """Return the kind and name of an object's controller; "" if it has none or it is `owner`."""
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
         return ""
