@@ -75,7 +75,7 @@ class Backoff:
     """The largest share of a delay that is subtracted, so that clients do not retry together."""
 
     def delay(self, failures: int, *, spread: float) -> float:
-        """Return the delay after a number of failures in a row; `spread` is random, from 0 to 1."""
+        """Return the delay after some failures in a row; `spread` is a random number in [0, 1]."""
         # The exponent is limited because a float would overflow in a loop that retries for long.
         longest = self.first * self.factor ** min(max(failures - 1, 0), 60)
         return float(min(longest, self.most) * (1 - self.jitter * spread))

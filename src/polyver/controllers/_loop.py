@@ -232,7 +232,7 @@ class Loop(Generic[K]):
             return
 
     async def stop(self, *, grace: float = 5.0) -> None:
-        """Drop waiting keys; let running reconciles end within the grace period, or cancel them."""
+        """Drop waiting keys; give running reconciles `grace` seconds to end, then cancel them."""
         self.queue.close()
         running = set(self._running)
         if running:

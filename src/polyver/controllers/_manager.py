@@ -319,7 +319,7 @@ class ControllerManager:
             await loop.ready.wait()
 
     async def stop(self) -> None:
-        """Stop watching; wait up to `grace` seconds for running reconciles, then cancel them."""
+        """Stop watching; give running reconciles `grace` seconds to end, then cancel them."""
         tasks, self._tasks = self._tasks, []
         stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
         for task in tasks[:1]:

@@ -90,7 +90,7 @@ class UserCode:
         return await asyncio.wrap_future(called)
 
     async def _guarded(self, given: Any) -> Any:
-        """Call an async function; turn SystemExit into an error, so that the event loop goes on."""
+        """Call an async function; replace SystemExit, which would end the loop, by an error."""
         try:
             return await self._function(given)
         except (SystemExit, KeyboardInterrupt) as error:

@@ -51,7 +51,7 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""The body size in bytes from which the memory is estimated in a worker thread."""
+"""For larger bodies (in bytes), the needed memory is estimated in a worker thread."""
 _SENDING = 60.0
 """The seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
@@ -325,7 +325,7 @@ class WebhookApp:
         return partial(self.convert_at_once, _request_timeout(request.query) * _IN_TIME)
 
     def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """Answer a ConversionReview within `timeout` seconds; return None if that may take long."""
+        """Answer a ConversionReview on the event loop; return None if this may take too long."""
         # In a review of one object, most time is spent here, so this code avoids function calls.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):

@@ -29,7 +29,7 @@ _RESERVED = 160 * _MIB
 """Bytes for the process itself, and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""Divisor of the memory: one part is for received bodies, the other parts are for decoding."""
+"""The memory has this number of parts: one for received bodies, the others for decoding."""
 _MOST_WAITING = 256
 _COPIES = 3
 """The number of copies of a body that a conversion needs, in addition to the body."""

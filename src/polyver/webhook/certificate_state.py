@@ -91,7 +91,7 @@ class CertificateDocument(msgspec.Struct):
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Change the document for a step; the caller has already published or observed."""
+        """Record a step in the document; its other work has already been done by the caller."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair

@@ -34,7 +34,7 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients trust this bundle, which was published `lasting` ago."""
+        """Report whether all clients trust this bundle; `lasting` is its age since publication."""
         ...
 
 

@@ -54,7 +54,7 @@ class ReviewConverter(Protocol):
 
     @property
     def calls_functions(self) -> bool:
-        """True if conversions call user code, which may take any time and raise any exception."""
+        """True if conversions call functions of users, which may take any time or raise errors."""
         ...
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
@@ -194,7 +194,7 @@ def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
 
 
 _Paths = dict[tuple[str, str, str], ConvertOpened]
-"""Conversion functions that call no user code, by the version and kind of objects, and target."""
+"""Conversion functions that call no user code, by apiVersion, kind and target apiVersion."""
 
 
 class _Review:

@@ -73,7 +73,7 @@ class RotationState:
     observed: bool = False
     """True if all clients have the published bundle."""
     shown: bool = False
-    """True if all replicas report that they serve this leaf; False if none reports."""
+    """True if all replicas report that they serve this leaf; False if no replica reports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class LoadedPair:
     until: datetime.datetime
 
     def problem(self, now: datetime.datetime) -> str:
-        """Return why clients would not trust the certificate; an empty string if they would."""
+        """Return the reason why clients would refuse the certificate; "" if they would trust it."""
         if now < self.since:
             return f"the certificate is not valid before {self.since.isoformat()}"
         return "" if now < self.until else f"the certificate expired at {self.until.isoformat()}"

@@ -135,7 +135,7 @@ class SecretDocument:
     def informer(
         self, on_change: Callable[[Object | None], None], clock: Clock
     ) -> Informer[Object]:
-        """Build an informer that calls `on_change` with the Secret, or None if it is deleted."""
+        """Build an informer that calls `on_change` with the Secret (None if it was deleted)."""
 
         async def handle(change: Change[Object]) -> None:
             on_change(change.after)
@@ -277,7 +277,7 @@ class SharedPairs:
             await self.note(now)
 
     async def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step of the rotation that is due; return the steps that this replica took."""
+        """Take all steps of the rotation that are due; return the steps that this replica took."""
         taken: list[Step] = []
         for _ in range(_MOST_RACES):
             try:
@@ -307,7 +307,7 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """Mark the bundle as not published if an object that names the webhook server lacks it."""
+        """Mark the bundle as not published if an object that needs the bundle lacks it."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 

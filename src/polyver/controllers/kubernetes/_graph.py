@@ -279,7 +279,7 @@ def _by_owners(
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
-    """Return the propagation policy that an earlier request set by a finalizer, or Background."""
+    """Return the propagation policy that a finalizer of the object states, else Background."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
