@@ -72,7 +72,7 @@ class Backoff:
     most: float = 30.0
     factor: float = 2.0
     jitter: float = 0.5
-    """The largest share of a delay that is subtracted, so that clients do not retry together."""
+    """The maximum share of a delay that is randomly subtracted, to spread retries of clients."""
 
     def delay(self, failures: int, *, spread: float) -> float:
         """Return the delay after some failures in a row; `spread` is a random number in [0, 1]."""

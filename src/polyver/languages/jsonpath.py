@@ -31,7 +31,7 @@ class InvalidJsonPath(PolyverError):
 
 
 class _Misfit(Exception):
-    """A step of a path does not fit the value: an index, for example, and the value is no list."""
+    """A step of a path does not fit the value, such as an index if the value is no list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Store preserved fields in the top-level field `carry`, or in an annotation if ""."""
+        """Take `carry`, a top-level field for preserved fields; if it is "", use an annotation."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)

@@ -1,5 +1,6 @@
-"""Preserved fields: values that the version of an object cannot express, kept in the object as
-JSON.
+"""Preserved fields: values that the version of an object cannot express.
+
+Preserved fields are kept in the object as JSON.
 
 The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`. It is
 stored in an annotation, or in a field that the kind reserves.

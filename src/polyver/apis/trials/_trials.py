@@ -188,7 +188,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a conversion through another version gives the same object as without it."""
+    """Check that a conversion through another version equals the direct conversion."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)

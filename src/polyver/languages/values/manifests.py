@@ -74,7 +74,7 @@ class Document:
         return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
-        """Return the value at a path as a separate document."""
+        """Return a document that has only the value at a path."""
         value = _at(self.value, path)
         return Document(value, self.source, self._mark_at(path), self._path + path)
 

@@ -181,7 +181,7 @@ class Project:
 
 
 def _may_declare(file: Path) -> bool:
-    """Report whether to parse a file; return True for an unreadable file, so that parsing fails."""
+    """Report whether to parse a file; True for an unreadable file, so that parsing reports it."""
     try:
         content = file.read_bytes()
     except OSError:
