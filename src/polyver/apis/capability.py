@@ -33,7 +33,7 @@ _TIMEOUT = 30.0
 async def serve_kinds(
     api: ApiServer, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Define, convert and admit kinds declared in Python; return their controllers."""
+    """Serve kinds declared in Python: CRDs, conversion and admission; return their controllers."""
     from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.apis.controllers.python_controllers import DeclaredController
 
@@ -51,7 +51,7 @@ async def serve_kinds(
 async def serve_conversions(
     api: ApiServer, client: Client, webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Check and serve the Conversions that users apply; return their controller."""
+    """Serve the Conversions that users apply: conversion and admission; return their controller."""
     from polyver.apis.admission.conversions import ConversionChecks
     from polyver.apis.controllers.conversions import ConversionController
     from polyver.apis.conversion_kind import CONVERSIONS
@@ -81,7 +81,7 @@ async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
 
 
 def own_webhook(address: str, ca: str) -> Webhook:
-    """Return the address at which the embedded server converts, for CustomResourceDefinitions."""
+    """Return the embedded server's own conversion webhook, for use in CustomResourceDefinitions."""
     from polyver.kube.objects.webhooks import Webhook
 
     bundle = base64.b64encode(ca.encode()).decode()

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 FORCED: Final = "conversion.polyver.dev/remove-by-force"
-"""Annotation that permits deleting a Conversion; its value lists the versions that need it."""
+"""Annotation that permits deleting a Conversion; its value lists the versions still in use."""
 
 CONVERSIONS: Final = Kind(
     "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
@@ -60,7 +60,7 @@ class ConversionV1Alpha1:
         versions: list[str]
         """All versions of the kind, including those that are not served."""
         hub: str | None
-        """The hub: the version through which the others are converted."""
+        """The hub: the version through which conversions between other versions lead."""
         edges: list[Edge] | None
         """The edges between versions, which form a tree."""
 
@@ -83,8 +83,8 @@ class ConversionV1Alpha1:
 def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
     """Build the converter of a Conversion, with the schemas of the CRD if the CRD is given.
 
-    Raises an error if the Conversion does not fit the CRD: it has other versions, a rule writes a
-    field that does not exist, or a rule does not fit the type of its field.
+    Raises an error if the Conversion does not fit the CRD: if it has other versions than the CRD,
+    if a rule writes a field that does not exist, or if a rule does not fit the type of its field.
     """
     declared, definition = _read(conversion, crd)
     if definition is None:
@@ -96,7 +96,7 @@ def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -
 
 
 def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Converter:
-    """Build a converter for a Conversion that does not fit its changed CRD any more.
+    """Build a converter for a Conversion that no longer fits its CRD, because the CRD has changed.
 
     The converter uses the CRD's schemas for the versions that the Conversion names. If a rule
     writes to a field that does not exist, the written value is preserved.
@@ -142,9 +142,9 @@ def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
 def needed_versions(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> list[str]:
     """Return the versions in use that need a Conversion; deleting it would lose data.
 
-    The list is empty if the kind has only one version in use, if the Conversion is for another
-    kind, or if an annotation of the Conversion names all versions in use and so allows the
-    deletion.
+    The list is empty if the kind has only one version in use, or if the Conversion is for another
+    kind. The list is also empty if an annotation of the Conversion names all versions in use, which
+    allows the deletion.
     """
     used = versions_in_use(crd) if crd is not None and _is_for(conversion, crd) else []
     annotations = conversion["metadata"].get("annotations") or {}

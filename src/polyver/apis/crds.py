@@ -24,7 +24,7 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[str, Any]:
     """Build the CustomResourceDefinition of a kind; `conversion` is its conversion webhook.
 
-    The webhook is written only if the kind has several versions.
+    The manifest has the webhook only if the kind has several versions.
 
     >>> from polyver import apis
     >>> toy = apis.Kind("Toy", group="ex.io")
@@ -55,7 +55,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
 
 
 def _said(data: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return `data` with those of the `more` fields that are not empty."""
+    """Add to `data` the fields of `more` that are not empty; return the result."""
     return data | {name: value for name, value in more.items() if value not in ("", None, [], {})}
 
 

@@ -1,7 +1,7 @@
 """A kind and its versions as data (`Definition`), from classes in Python or from a manifest.
 
-All other code uses a kind in this form. So it works the same for a kind that is declared in Python
-and for a kind that is written in Go and read from its CustomResourceDefinition.
+All other code uses a kind in this form. So the code works in the same way for a kind that is
+declared in Python, and for a kind that is written in Go and read from its CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class DefinedVersion:
     storage: bool = False
     deprecated: bool = False
     warning: str | None = None
-    """The warning for clients of a deprecated version; None for the API server's own wording."""
+    """The warning for clients of a deprecated version; None for the API server's default text."""
     schema: Schema | None = None
-    """The openAPIV3Schema; None if there is no schema, so that an API server keeps every field."""
+    """The openAPIV3Schema. Without a schema (None), an API server keeps every field."""
     columns: tuple[Column, ...] = ()
     status: bool = False
     """True if the status is a subresource."""
@@ -100,8 +100,10 @@ class Definition:
     versions: tuple[DefinedVersion, ...]
     scope: Scope = "Namespaced"
     strategy: Literal["None"] | None = None
-    """The conversion strategy: the string "None" if versions differ only in apiVersion. The value
-    None means that a webhook converts, or that no strategy is stated.
+    """The conversion strategy.
+
+    The string "None" states that versions differ only in apiVersion. The Python value None means
+    that a webhook converts, or that no strategy is stated.
     """
     webhook: Webhook | None = None
     hub: str = ""

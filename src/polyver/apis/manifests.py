@@ -2,8 +2,8 @@
 
 A lineage is a named thing with several versions; here, a kind with its API versions.
 
-A manifest in apiextensions.k8s.io/v1beta1 may state a schema or columns once for all versions; in
-v1, each version states its own. Both give the same `Definition`.
+A manifest in apiextensions.k8s.io/v1beta1 may state a schema or columns once for all versions. In
+v1, each version states its own schema and columns. Both manifests give the same `Definition`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ prepare(_Definition, _BetaDefinition)
 
 
 def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
-    """Yield each kind that the manifests define; raise an error unless one version is stored."""
+    """Yield each kind that manifests define; raise an error unless it has one storage version."""
     for document in _crds(documents):
         definition = _read(document)
         stored = [version.name for version in definition.versions if version.storage]
@@ -244,7 +244,7 @@ def _read(document: Document) -> Definition:
 
 
 def _share(spec: _BetaSpec, document: Document) -> None:
-    """Copy the fields that all versions share to each version."""
+    """Copy the fields that a v1beta1 spec states once for all versions to each version."""
     if not spec.versions:
         spec.versions = [_BetaVersion(spec.version)] if spec.version else []
     if spec.version and spec.version != spec.versions[0].name:

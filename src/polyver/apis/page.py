@@ -1,8 +1,10 @@
-"""The page's data of the capability apis: a lineage is a kind, a dependent is one of its objects.
+"""The page's data of the capability apis.
 
-The managedFields of an object name the API version in which each field manager wrote; these are the
-versions that the object uses. Objects of a kind with a single version are not read, as they all use
-this version.
+A lineage is a kind, and a dependent is an object of the kind.
+
+The managedFields of an object name the API version in which each field manager wrote. These are the
+versions that the object uses. If a kind has a single version, its objects are not read, because
+they all use this version.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class _Written:
     uid: str
     labels: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
-    """The managedFields entry of each writer, and the API version of the entry."""
+    """The field manager of each managedFields entry, and the API version of the entry."""
 
 
 class ApisSource(PageSource):

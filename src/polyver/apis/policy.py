@@ -1,4 +1,4 @@
-"""The policy that resolves API versions: the apiVersion of a request, else the preferred one."""
+"""The policy that resolves API versions: a request's apiVersion, else the preferred version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a capability: one value, its lineages, and its contribution."""
+"""The interface of a capability: its value, its lineages, and its contribution to polyver."""
 
 from polyver.capability.lineages import FoundLineage, LineageReader, Refusal, condition_reason
 

@@ -1,7 +1,7 @@
-"""A capability as one value, which lists everything that it adds to polyver.
+"""A capability as one value, which lists everything that the capability adds to polyver.
 
-`app` has the list of these values; no other code names a capability. The values are small, and
-everything else in them is loaded when it is first used.
+`app` has the list of these values; no other code names a capability. The values are small. The code
+to which they refer is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class WorkerAccess:
-    """The access to the API that the worker process of one function call gets."""
+    """The access to the Kubernetes API that one function call gets in its worker process."""
 
     access: ClusterAccess
     runs_pods: bool = True
@@ -36,14 +36,14 @@ class WorkerAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """The control plane that a contribution is made for."""
+    """The control plane for which a capability makes its contribution."""
 
     folder: Path | None = None
     """The data folder of the embedded server."""
     namespace: str = ""
     """The namespace of polyver on a cluster."""
     lend: Callable[[], AbstractContextManager[WorkerAccess]] | None = None
-    """Lends credentials to one function call; without it, nothing can be called."""
+    """Lends credentials to one function call. If it is None, no function can be called."""
 
 
 class OptionsOfCapability(Protocol):
@@ -51,13 +51,13 @@ class OptionsOfCapability(Protocol):
 
     @property
     def given(self) -> str:
-        """The names of the given options that need the capability: "--a and --b", or ""."""
+        """The options that the user gave and that need the capability: "--a and --b", or ""."""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> Any:
-        """Check the options and return the settings; load users' code only if enabled."""
+        """Check the options, and return the settings. Load users' code only if `enabled`."""
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command."""
+        """Yield the options as command-line arguments, for starting another command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +66,18 @@ class Capability:
 
     name: str
     contribution: Callable[[Any, Surroundings], Contribution]
-    """Returns what it adds to a control plane with these settings (None for the defaults)."""
+    """Returns the Contribution to a control plane, for the given settings (None: the defaults)."""
     earlier_name: str = ""
-    """A name that is still accepted, with a warning."""
+    """The former name of the capability. It is still accepted, with a warning."""
     requires: tuple[str, ...] = ()
-    """The names of other capabilities that it needs."""
+    """The names of other capabilities that this capability needs."""
     options: Callable[[], OptionsOfCapability] | None = None
-    """The class of its command-line options; None if it has none."""
+    """The class of the capability's command-line options; None if there are no options."""
     enabled_by_options: bool = False
-    """True if its options enable it where --capabilities is not given."""
+    """True if options of the capability enable it when --capabilities is not given."""
     commands: Mapping[str, str] = field(default_factory=dict)
-    """Its commands, and the modules and variables that hold them."""
+    """The commands of the capability, by name, with the module and variable of each command."""
     reader: Callable[[], LineageReader] | None = None
-    """Returns the reader of its lineages in manifests, for `polyver resolve`."""
+    """Returns the reader of the capability's lineages in manifests, for `polyver resolve`."""
     subjects: Callable[[], tuple[Subject, ...]] = tuple
     """Returns the types of objects that `polyver why` and `polyver impact` explain."""

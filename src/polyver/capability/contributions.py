@@ -1,7 +1,7 @@
 """The contribution of a capability to a control plane, in one form for all capabilities.
 
-The embedded server, a replica on a cluster and the installer read the same values. They are
-loaded on demand: kinds take longer to load than everything around them.
+The embedded server, a replica on a cluster and the installer read the same contributions. A
+contribution is loaded on demand, because its kinds take long to load.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ = ("get", "list", "watch")
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """The permission to use verbs on a resource, or on one object of that name."""
+    """The permission to use some verbs on a resource, or only on the object with a given name."""
 
     group: str
     resource: str
@@ -51,11 +51,11 @@ class Contribution:
     links: Callable[[Client], list[Admission]] = lambda _: []
     """Returns the admission plugins of the capability."""
     wanted: tuple[AdmissionRegistration, ...] = ()
-    """The admission registrations of the plugins, in addition to those of all kinds in Python."""
+    """The webhook registrations for the admission plugins. Kinds in Python add their own."""
     controllers: Callable[[Client], list[Controller[Any]]] = lambda _: []
     """Returns the controllers of the capability."""
     serve: Callable[[ApiServer, Client, Webhook], Awaitable[list[Controller[Any]]]] | None = None
-    """Extends the embedded server itself, and returns the controllers that this needs."""
+    """Extends the embedded server itself, and returns the controllers that the extension needs."""
     rights: tuple[Right, ...] = ()
     """The cluster-wide permissions that the controllers and plugins need."""
     rights_inside: tuple[Right, ...] = ()
@@ -63,6 +63,6 @@ class Contribution:
     namespaces: tuple[str, ...] = ()
     """The namespaces that must exist."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
-    """JSON documents, by their paths on the embedded server and on replicas."""
+    """JSON documents to serve, by their URL paths on the embedded server and on replicas."""
     source: Callable[[], PageSource] | None = None
     """Returns the part of the page for the capability; called when the page is first opened."""

@@ -10,7 +10,7 @@ from polyver.kube.objects import Document
 
 
 class Refusal(PolyverError):
-    """An error that refuses an object or a field of a user; `reason` is a condition's reason."""
+    """An error that refuses an object or a field of a user; `reason` is for conditions."""
 
     def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
         super().__init__(fact, at=at, hint=hint)
@@ -18,9 +18,10 @@ class Refusal(PolyverError):
 
 
 def condition_reason(error: PolyverError, *, default: str) -> str:
-    """Return the reason of a condition that reports an error.
+    """Return the reason for a condition that reports an error.
 
-    Errors name their reason themselves: it is a part of the API, and the name of a class is not.
+    An error states its reason in an attribute. The name of its class is not used, because reasons
+    are a part of the API and class names are not.
     """
     return str(getattr(error, "reason", "") or default)
 
@@ -31,17 +32,17 @@ class FoundLineage:
 
     lineage: Lineage
     policies: tuple[Policy, ...]
-    """The policies; the first one is the default."""
+    """The policies that users can choose; the first policy is the default."""
     path: str
     """The unique name of the lineage: `ComponentDefinition/vela-system/webservice`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageReader:
-    """Reads a capability's lineages from manifests, and its selectors."""
+    """Reads the lineages of a capability from manifests, and selectors from strings."""
 
     policies: tuple[Policy, ...]
     lineages: Callable[[Sequence[Document]], Iterator[FoundLineage]]
     """Reads the lineages in manifests and ignores other objects."""
     selector: Callable[[str, Lineage], Selector]
-    """Reads the selector after the `@` for one of its lineages."""
+    """Parses a selector for a lineage, such as the part after the `@` in NAME@VERSION."""

@@ -15,7 +15,7 @@ class WhyQuestion:
     """The arguments of `polyver why`."""
 
     kind: str
-    """The part of the argument before the slash, as the user wrote it."""
+    """The part of the argument KIND/NAME before the slash, as the user wrote it."""
     name: str
     namespace: str
     context: str
@@ -45,6 +45,9 @@ class Subject:
     """One type of objects that `polyver why` or `polyver impact` explains."""
 
     names: tuple[str, ...] = ()
-    """The names of its kind before the slash; without names, it answers for every other kind."""
+    """The names of the kind, as written before the slash.
+
+    A Subject without names answers for every other kind.
+    """
     why: Callable[[WhyQuestion], None] | None = None
     impact: Callable[[ImpactQuestion], None] | None = None

@@ -1,1 +1,1 @@
-"""The toolkit of commands: output, errors, options, files. It imports no capability."""
+"""Modules that commands share: output, errors, options and files. They import no capability."""

@@ -1,4 +1,4 @@
-"""Read objects from a cluster, for commands that compare with it or report about it."""
+"""Read objects from a cluster, for commands that compare with the cluster or report about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
-    """Read the named CRDs from a cluster; return its server, and the existing CRDs by name."""
+    """Read the named CRDs from a cluster; return the server's address, and CRDs by name."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -39,7 +39,7 @@ def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, d
 
 
 def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> list[Document]:
-    """Read all objects of some kinds in all namespaces; a kind that is not served has none."""
+    """Read all objects of some kinds in all namespaces; skip kinds that are not served."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -59,7 +59,7 @@ def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> lis
 def object_on(
     context: str, resource: GroupVersionResource, name: str, namespace: str
 ) -> tuple[ClusterAccess, dict[str, Any] | None]:
-    """Read one object of a cluster; return the access to the cluster, and the object or None.
+    """Read one object of a cluster; return the ClusterAccess, and the object or None.
 
     By default, the namespace of the context is used.
     """
@@ -76,7 +76,7 @@ def object_on(
 
 
 def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]]) -> T:
-    """Send requests to a cluster; errors name the server, and the file that configures it."""
+    """Call `ask` with a client of a cluster; errors name the server and its kubeconfig."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)

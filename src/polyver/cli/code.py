@@ -40,7 +40,7 @@ class ImportFailed(Exception):
 
 
 def module_of(path: Path) -> ModuleType:
-    """Import the module in a file, under the name by which its project imports it."""
+    """Import the module in a file, under the same name as the project's own code imports it."""
     path = path.resolve()
     root, steps = path.parent, [] if path.stem == "__init__" else [path.stem]
     while (root / "__init__.py").exists():
@@ -92,7 +92,7 @@ def imported(name: str) -> ModuleType:
 
 
 def _loaded(path: Path, name: str) -> ModuleType:
-    """Load a module from its file; an import by name would load another module."""
+    """Load a module from its file, because an import by name would load another module."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -106,7 +106,7 @@ def _loaded(path: Path, name: str) -> ModuleType:
 
 
 def told(failed: ImportFailed) -> UnreadableInput:
-    """Build the error for a user's code: the exception, and the line that raised it."""
+    """Build the error for an exception in a user's code, with the line that raised it."""
     error = failed.error
     if isinstance(error, PolyverError):
         line, said = _line(error), shown_places(error.at)
@@ -137,6 +137,6 @@ def shown_places(text: str) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path relative to the current folder; unchanged if it is outside of that folder."""
+    """Return a path relative to the current folder; a path outside of that folder is unchanged."""
     found, here = path.resolve(), Path.cwd()
     return str(found.relative_to(here)) if here in found.parents else str(path)

@@ -19,7 +19,7 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name is in none of the files."""
+    """A name that the user gave is in none of the files."""
 
 
 class Misused(PolyverError):
@@ -43,13 +43,13 @@ class RunFailed(PolyverError):
 
 
 class OutOfDate(PolyverError):
-    """Files differ from the content that would be written now."""
+    """Existing files differ from the content that the command would write."""
 
 
 def code(error: PolyverError) -> int:
     """Return the exit code for an error.
 
-    Errors of types without an exit code of their own are errors in the input.
+    An error without an exit code of its own gets the exit code for errors in the input.
     """
     match error:
         case (

@@ -1,4 +1,4 @@
-"""Write several files together: all of them, or none."""
+"""Write several files together: either all files are written, or none."""
 
 from __future__ import annotations
 

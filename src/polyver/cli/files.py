@@ -1,4 +1,4 @@
-"""Read the files, folders or standard input that `-f` names."""
+"""Read the files, folders or standard input that the option `-f` names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Load manifests into a control plane: read them before it starts, and apply them afterwards.
 
 The manifests are applied as by `kubectl apply --server-side`. So loading the same files again
-changes nothing. A field that another field manager has changed keeps its value, and a warning is
-printed.
+changes nothing. If another field manager has changed a field, the field keeps its value, and a
+warning is printed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ def _items(document: Document) -> Iterator[Document]:
 
 
 async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
-    """Apply all manifests: CRDs, until their kinds are served, then namespaces, then others."""
+    """Apply all manifests: first CRDs, then namespaces, then the rest.
+
+    After each CRD, wait until its kind is served.
+    """
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
@@ -153,7 +156,7 @@ async def _resource(client: Client, manifest: Manifest, *, patience: float) -> G
 
 
 def _content(manifest: Manifest, resource: GroupVersionResource) -> dict[str, Any]:
-    """Return the object to apply; without a namespace, it gets `default`, as with kubectl."""
+    """Return the object to apply; as with kubectl, its namespace is `default` if it states none."""
     value = manifest.document.value
     assert isinstance(value, dict)
     if not resource.namespaced or manifest.head.metadata.namespace:

@@ -1,4 +1,4 @@
-"""Parse values of options that several commands have."""
+"""Parse the values of options that several commands have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["read_seconds"]
 
 
 def read_seconds(text: str, option: str) -> float:
-    """Parse the duration that an option has; raise Misused unless it is more than zero."""
+    """Parse the duration that an option states; raise Misused unless it is positive."""
     from polyver.languages.values.durations import nanoseconds
 
     found = nanoseconds(text)

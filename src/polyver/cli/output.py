@@ -50,7 +50,7 @@ def emit(data: object, output: OutputFormat) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines unchanged and flush, as lines may report progress to a pipe."""
+    """Print lines unchanged, and flush: a program may read them from a pipe as progress."""
     with printing():
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -59,7 +59,7 @@ def print_lines(*lines: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Turn an error of standard output into CannotPrint, unless the reader has closed the pipe."""
+    """Raise CannotPrint for an error of standard output, except for a broken pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -75,7 +75,7 @@ def flush() -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without borders; without colours and not shortened if not on a terminal."""
+    """Print a table without borders; use colours and shorten cells only on a terminal."""
     from rich.console import Console
     from rich.table import Table
 
@@ -117,5 +117,5 @@ def _say(word: str, style: str, message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Escape a string from any source to one line without control characters."""
+    """Escape an untrusted string, so that it is one line without control characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

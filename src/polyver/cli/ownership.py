@@ -1,8 +1,8 @@
-"""Keep the field ownership of a spec when a command changes the spec for its owner.
+"""Change the spec of an object, and keep its owner as the field manager of the spec.
 
-The owner is the field manager that applied the spec. If the command became the owner, the former
-owner's next `kubectl apply --server-side` would have a conflict, and would not remove fields that
-only the changed spec has.
+The owner is the field manager that applied the spec. If the command became the owner instead, the
+next `kubectl apply --server-side` of the former owner would have a conflict. It would also not
+remove the fields that the command has added.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["Owner", "owner_of", "replace_for"]
 
 Owner = tuple[str, str, str]
-"""The manager, the operation and the API version."""
+"""The manager, the operation and the API version of a managedFields entry."""
 _TRIES = 5
 
 
@@ -45,7 +45,7 @@ async def replace_for(
     manager: str,
     annotations: frozenset[str],
 ) -> None:
-    """Replace an object; `owner` keeps the field ownership of its spec and some annotations."""
+    """Replace an object; `owner` then owns the fields of its spec and some annotations."""
     made = await client.update(resource, obj, manager=manager)
     for _ in range(_TRIES):
         handed = handed_over(made, owner, manager, annotations)
@@ -65,7 +65,7 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """Return an object with its spec's fields given to `owner`; None if nothing must change."""
+    """Return an object with `owner` as owner of its spec's fields; None if it is so already."""
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:

@@ -1,4 +1,4 @@
-"""Clocks, passed in as arguments, so that code that waits can be tested without waiting."""
+"""Clocks. Code that waits takes its clock as an argument, so that tests need not wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Protocol
 __all__ = ["Backoff", "Clock", "SystemClock", "Timer", "chance", "sleep", "timestamp"]
 
 chance = random.SystemRandom().random
-"""A random number between 0 and 1 for jitter; not from the generator that a program may seed."""
+"""Returns a random number between 0 and 1 for jitter. A seed of Python's `random` has no effect."""
 
 
 class Timer(Protocol):
@@ -72,10 +72,10 @@ class Backoff:
     most: float = 30.0
     factor: float = 2.0
     jitter: float = 0.5
-    """The largest share of a delay that is subtracted, so that clients do not retry together."""
+    """The maximum share of a delay that is randomly subtracted, to spread retries of clients."""
 
     def delay(self, failures: int, *, spread: float) -> float:
-        """Return the delay after a number of failures in a row; `spread` is random, from 0 to 1."""
+        """Return the delay after some failures in a row; `spread` is a random number in [0, 1]."""
         # The exponent is limited because a float would overflow in a loop that retries for long.
         longest = self.first * self.factor ** min(max(failures - 1, 0), 60)
         return float(min(longest, self.most) * (1 - self.jitter * spread))

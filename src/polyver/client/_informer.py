@@ -33,7 +33,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """The old and the new state of an object; None in place of a state without the object."""
+    """The old and the new state of an object.
+
+    The old state of a new object is None, and so is the new state of a deleted object.
+    """
 
     key: Key
     before: T | None
@@ -65,15 +68,17 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.known: dict[Key, T] = dict(known or {})
-        """The last reported state of each object. The states may be taken from another informer at
-        the start.
+        """The last reported state of each object.
+
+        At the start, these may be the states that another informer has reported.
         """
         self.synced = asyncio.Event()
         """Set when the whole collection has been read for the first time."""
         self.relists = 0
         self.problem: Exception | None = None
-        """The error of the last request; None while the informer works. It tries again after an
-        error.
+        """The error of the last request; None while requests succeed.
+
+        After an error, the informer tries again.
         """
         self._client = client
         self._keep = keep

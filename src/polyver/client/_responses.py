@@ -1,8 +1,8 @@
 """Requests and responses of a client: objects, lists, events and discovery, or an error.
 
 A response that violates the API raises an error that names the request. Discovery lists the kinds
-that a server serves. Current servers return one aggregated document with all groups. Older servers,
-and some proxies, return only one document for each group version.
+that a server serves. Current servers return one aggregated document with the kinds of all groups.
+Older servers, and some proxies, return a separate document for each group version.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ClientRequest:
     media: str = JSON
     body: bytes = b""
     tag: str = ""
-    """The ETag of the known content."""
+    """The ETag of the content that the client already has."""
     further: tuple[tuple[str, str], ...] = ()
     """Additional headers."""
 
@@ -273,7 +273,7 @@ class _PlainGroup(Struct, rename="camel"):
 
 class _PlainGroups(Struct):
     versions: tuple[str, ...] = ()
-    """The versions of the core group; only the document of `/api` has this field."""
+    """The versions of the core group. Only the response of `/api` has this field."""
     groups: tuple[_PlainGroup, ...] = ()
 
 

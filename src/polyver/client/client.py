@@ -64,8 +64,8 @@ _AT_ONCE = 8
 class Client(ABC):
     """A client of an API server for one user. Errors of the server are raised as ApiErrors.
 
-    With `metadata`, the server returns objects with only their metadata (PartialObjectMetadata),
-    which are smaller.
+    If a method is called with `metadata`, the server returns only the metadata of objects
+    (PartialObjectMetadata). These responses are smaller.
     """
 
     longest_line = _LONGEST_LINE
@@ -76,11 +76,14 @@ class Client(ABC):
 
     @abstractmethod
     async def _send(self, ask: ClientRequest) -> ClientResponse:
-        """Send a request; return the response, also if it is an error response."""
+        """Send a request; return the response, even if it is an error response."""
 
     @abstractmethod
     def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
-        """Send a request; yield the body as it arrives, or raise the error of the response."""
+        """Send a request; yield the body as it arrives.
+
+        For an error response, raise an exception.
+        """
 
     @abstractmethod
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
@@ -238,9 +241,9 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with `uid` or `resource_version`, only if it still has that value.
+        """Delete an object; with `uid` or `resource_version`, only if these are still the same.
 
-        Return the object if it still exists because of finalizers, else usually a Status.
+        If finalizers keep the object, the result is the object, else usually a Status.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         wanted = {"uid": uid, "resourceVersion": resource_version}
@@ -279,7 +282,10 @@ class Client(ABC):
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
 
     async def _discover(self, path: str) -> Discovery:
-        """Read the kinds of `/api` or `/apis`; an ETag avoids a transfer without changes."""
+        """Read the kinds of `/api` or `/apis`.
+
+        With the ETag of the last response, the server sends nothing if the kinds are unchanged.
+        """
         tag, known = self._known.get(path, ("", Discovery()))
         ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
         answer = await self._send(ask)
@@ -363,8 +369,8 @@ def path_of(
 ) -> str:
     """Return the URL path of an object; raise an ApiError 404 for an impossible name.
 
-    Names may come from users. For an impossible name, a server would also respond that there is no
-    such object.
+    Names may come from users. A server would respond in the same way: there is no object with such
+    a name.
     """
     for text in (name, *([namespace] if namespace else ())):
         if problem := _problem(text):

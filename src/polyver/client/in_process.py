@@ -15,8 +15,8 @@ __all__ = ["DirectClient"]
 class DirectClient(Client):
     """Sends requests to the server in this process as one user; see `polyver.client.Client`.
 
-    The server should call `kinds_changed` when kinds change. The code that creates the client
-    connects the two. Otherwise the client polls for changed kinds every `interval` seconds.
+    The code that creates the client should register `kinds_changed` with the server, which calls it
+    when kinds change. Otherwise the client polls for changed kinds every `interval` seconds.
     """
 
     def __init__(

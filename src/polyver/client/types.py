@@ -86,8 +86,10 @@ class Discovery:
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The group versions for which discovery failed, with the errors, such as when an aggregated
-    server is down. It is unknown which kinds these group versions have.
+    """The group versions for which discovery failed, with the errors.
+
+    Discovery fails if an aggregated API server is down, for example. It is unknown which kinds
+    these group versions have.
     """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:
@@ -99,7 +101,7 @@ class Discovery:
 
 
 def precondition(obj: ReadOnlyObject) -> Object:
-    """Return metadata with which a server patches an object only in the state that was read."""
+    """Return metadata for a patch: the server then refuses the patch if the object has changed."""
     return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 

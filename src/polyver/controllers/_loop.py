@@ -1,8 +1,8 @@
 """The loop that runs a controller, and its work queue.
 
 The loop takes keys from the queue and calls `reconcile` for each key. The queue contains each key
-only once. It returns no key that is being reconciled already, and adds a key again, after a delay,
-if its reconcile failed.
+only once. The queue returns no key that is being reconciled already. If the reconcile of a key
+fails, the loop adds the key again after a delay.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QueueClosed(PolyverError):
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait, that are scheduled for later, and that are being processed.
+    """The keys of objects to reconcile: waiting, scheduled for later, or being processed.
 
     Adding a key that already waits changes nothing. A key that is added while it is being processed
     waits until that processing has ended. So a key is never processed twice at the same time, and
@@ -71,7 +71,8 @@ class WorkQueue(Generic[K]):
         """Add a key, and wait while the queue is full.
 
         A full queue delays the caller instead of losing keys. Do not call `put` from `reconcile`:
-        it might wait for a free place that only the end of this `reconcile` makes.
+        `put` might wait for a free place in the queue, which is only free when this `reconcile`
+        ends.
         """
         while self.depth >= self._limit and not self._waits(key) and not self._closed:
             self._room.clear()
@@ -79,7 +80,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; cancel the time for which it was scheduled."""
+        """Add a key now, even if the queue is full; if it was scheduled for later, cancel this."""
         if self._closed:
             return
         if key in self._later:
@@ -120,7 +121,10 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """Return the key that has waited longest; it counts as being processed until `done`."""
+        """Wait for a key and return the key that has waited longest.
+
+        The key counts as being processed until `done` is called for it.
+        """
         while not self._ready:
             if self._closed:
                 raise QueueClosed
@@ -132,7 +136,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Record that a key has been processed; if it was added meanwhile, it waits from now on."""
+        """Record that a key has been processed; if it was added meanwhile, it now waits again."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -140,7 +144,7 @@ class WorkQueue(Generic[K]):
         self._room.set()
 
     def close(self) -> None:
-        """Drop all waiting keys, and end all waiting calls."""
+        """Drop all waiting keys, and end all calls that wait for the queue."""
         self._closed = True
         for _, timer in self._later.values():
             timer.cancel()
@@ -199,12 +203,16 @@ class Loop(Generic[K]):
         return self._metrics
 
     def wait_for(self, source: Hashable) -> None:
-        """Add a source; the controller is not synced until the source is read completely."""
+        """Add an informer, identified by `source`.
+
+        The controller is not synced until this informer has read all its objects for the first
+        time.
+        """
         self._unsynced.add(source)
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """Record that a source is completely read, or removed."""
+        """Record that the informer `source` has read all its objects, or was removed."""
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:
@@ -224,7 +232,7 @@ class Loop(Generic[K]):
             return
 
     async def stop(self, *, grace: float = 5.0) -> None:
-        """Drop waiting keys; let running reconciles end within the grace period, or cancel them."""
+        """Drop waiting keys; give running reconciles `grace` seconds to end, then cancel them."""
         self.queue.close()
         running = set(self._running)
         if running:

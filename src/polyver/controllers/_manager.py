@@ -35,7 +35,10 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 
 
 class _Place(NamedTuple):
-    """The key of a shared informer: watches of the same objects with the same `keep` share it."""
+    """The key of a shared informer.
+
+    Watches of the same objects with the same `keep` function share one informer.
+    """
 
     resource: GroupVersionResource
     keep: Callable[[ResourceKind, Object], Any]
@@ -173,9 +176,12 @@ class SharedInformers:
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
     ) -> None:
-        """Start an informer; take over the known objects of an informer for another version.
+        """Start an informer.
 
-        So the new informer also reports objects that were deleted while no informer was running.
+        If there is an informer for another version of the kind, stop it and take over its known
+        objects.
+
+        So the new informer also reports the objects that are deleted before it starts to watch.
         """
         before = await self._predecessor(place)
         informer = Informer[Any](
@@ -245,7 +251,7 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Tell all loops of a source not to wait for the source any more."""
+    """Notify all loops that use an informer that they need not wait for this informer."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
 
@@ -308,12 +314,12 @@ class ControllerManager:
         await self.stop()
 
     async def ready(self) -> None:
-        """Wait until every controller has read all that it watches."""
+        """Wait until every controller has read all objects that it watches."""
         for loop in self._loops.values():
             await loop.ready.wait()
 
     async def stop(self) -> None:
-        """Stop watching; wait for running reconciles within the grace period, then cancel them."""
+        """Stop watching; give running reconciles `grace` seconds to end, then cancel them."""
         tasks, self._tasks = self._tasks, []
         stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
         for task in tasks[:1]:

@@ -1,8 +1,8 @@
 """The interface of a controller: its watches, the keys that a change affects, and `reconcile`.
 
-Controllers are level-based: a key names an object to reconcile, and not what happened to it. So a
-restarted controller reaches the same state. `reconcile` reads the actual state, calls a pure
-function that decides what to do, and carries out the decision.
+Controllers are level-based: a key names an object to reconcile, and not the event that happened to
+the object. So a restarted controller reaches the same state. `reconcile` reads the actual state,
+calls a pure function that decides what to do, and carries out the decision.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """The result of a reconcile: reconcile the key again after some time, even without a change."""
+    """The result of a reconcile: the key is reconciled again later, even without a change."""
 
     after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Watch(Generic[T, K]):
-    """A source of changes; controllers share the informer of equal watches."""
+    """The kinds whose changes a controller observes.
+
+    Controllers with equal watches share one informer.
+    """
 
     kinds: Callable[[Discovery], Iterable[ResourceKind]]
     """Selects the kinds to watch from the served kinds. Called again when the served kinds change.
@@ -45,15 +48,16 @@ class Watch(Generic[T, K]):
     """Returns the data of an object that the informer keeps in memory."""
     metadata: bool = False
     labels: str = ""
-    """A label selector."""
+    """The label selector of the watched objects."""
     needed: bool = True
-    """True if the controller must read all these objects before its first reconcile."""
+    """True if the controller must read all watched objects before its first reconcile."""
     complete: Callable[[ResourceKind], None] = lambda _kind: None
     """Called when all objects of a kind have been read."""
     forget: Callable[[ResourceKind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
-    """Called when a kind is no longer watched, such as when it is no longer served: it is unknown
-    whether its objects still exist. Objects that are known to be deleted have been reported to
-    `observe` before.
+    """Called when a kind is no longer watched, for example because it is no longer served.
+
+    It is then unknown whether its last known objects still exist. (Deleted objects have already
+    been reported to `observe`.)
     """
 
 
@@ -78,7 +82,7 @@ def every(
 
 
 def _unheard(key: Any) -> None:
-    """Do nothing, as a controller that no loop runs has no queue."""
+    """Do nothing: without a loop, a controller has no queue."""
 
 
 class Controller(ABC, Generic[K]):
@@ -110,16 +114,19 @@ class Controller(ABC, Generic[K]):
     @property
     @abstractmethod
     def watches(self) -> Sequence[Watch[Any, K]]:
-        """The watches whose changes give keys to reconcile."""
+        """The watches of the controller; the changes that they report give keys to reconcile."""
 
     @abstractmethod
     async def reconcile(self, key: K) -> Requeue | None:
-        """Bring the actual state to the desired state; an exception means to try again later."""
+        """Bring the actual state to the desired state.
+
+        After an exception, the loop retries later.
+        """
 
     async def close(self) -> None:
         """Release the resources of the controller when the manager stops."""
 
     def discovered(self, discovery: Discovery) -> Iterable[K]:
-        """Record the kinds that are served now, and return the keys that this affects."""
+        """Record the kinds that are served now; return the keys to reconcile because of them."""
         del discovery
         return ()

@@ -1,7 +1,8 @@
 """Add and remove finalizers.
 
-Each write has a precondition: the uid and the resourceVersion of the object that was read. So the
-change of finalizers by another client at the same moment is not overwritten.
+Each write has a precondition: the object must still have the uid and the resourceVersion that were
+read. So the write cannot overwrite a change of the finalizers that another client makes at the same
+moment.
 """
 
 from __future__ import annotations

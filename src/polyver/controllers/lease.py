@@ -1,8 +1,9 @@
 """Leader election: the lease by which several replicas agree on a leader.
 
 A pure function decides what a replica does about the lease. The times in a lease are only for
-people to read. Replicas do not compare these times, as the clocks of machines differ. A replica
-takes a lease that it has seen unchanged for longer than the lease's duration.
+people to read. Replicas do not compare these times, because the clocks of machines differ. A
+replica takes the lease if it has not seen any change of the lease for longer than the lease's
+duration.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class Terms:
     seconds: float = 15.0
     """Seconds without a renewal after which another replica may take the lease."""
     give_up: float = 10.0
-    """Seconds without a response after which the leader stops its work."""
+    """Seconds without a successful renewal after which the leader stops its work."""
     every: float = 2.0
     """Seconds between two renewals, or two checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ObservedLease:
-    """The last observed state of a lease, and the time of that change by our own clock."""
+    """The last observed state of a lease, and the time at which it was first observed."""
 
     spec: dict[str, Any]
     at: float
@@ -114,7 +115,7 @@ class Lease:
 
     @property
     def pause(self) -> float:
-        """The seconds until the next check; not later than the expiry of the holder's lease."""
+        """The seconds until the next check, which is not later than the expiry of the lease."""
         left = self._seen.until - self.clock.time() if self._seen else self.terms.every
         return min(self.terms.every, max(left, 0.1))
 
@@ -168,7 +169,7 @@ class Leadership:
         *,
         tell: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """Take `tell`, which is called when this replica leads, follows, or lost the lease."""
+        """Take `tell`, which is called when this replica leads, follows or has lost the lease."""
         self._lease = lease
         self._work = work
         self._tell = tell
@@ -176,7 +177,9 @@ class Leadership:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Take part in the election during a `with` block; then end the work and release the lease.
+        """Take part in the election during a `with` block.
+
+        At the end of the block, end the work and release the lease.
 
         The yielded task ends by itself only if starting or ending the work raises an error.
         """
@@ -199,7 +202,7 @@ class Leadership:
                 self.leads = False
 
     async def _lead(self) -> None:
-        """Run the work until the lease is lost; if cancelled, end the work and release it."""
+        """Run the work until the lease is lost; if cancelled, end it and release the lease."""
         try:
             async with self._work():
                 await self._keep()

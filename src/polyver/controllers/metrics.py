@@ -1,4 +1,4 @@
-"""Prometheus metrics of controllers; the library is loaded when metrics are first collected."""
+"""Prometheus metrics of controllers. The Prometheus library is loaded on the first collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of the status of an object: only if it differs, and on the state that was read."""
+"""Write the status of an object, but only if it differs and the object is unchanged."""
 
 from __future__ import annotations
 

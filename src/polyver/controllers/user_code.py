@@ -19,8 +19,10 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""The number of threads. A call that never returns occupies a thread, so this number of such calls
-blocks all further calls.
+"""The number of threads.
+
+A call that never returns occupies a thread for ever. If all threads are occupied, no further call
+can run.
 """
 
 
@@ -88,7 +90,7 @@ class UserCode:
         return await asyncio.wrap_future(called)
 
     async def _guarded(self, given: Any) -> Any:
-        """Call an async function; turn SystemExit into an error, so that the event loop goes on."""
+        """Call an async function; replace SystemExit, which would end the loop, by an error."""
         try:
             return await self._function(given)
         except (SystemExit, KeyboardInterrupt) as error:

@@ -18,14 +18,14 @@ _NAMED: Final = 3
 
 
 class Adoption(NamedTuple):
-    """The numbers of dependents that follow one release: in total, and by state."""
+    """The number of dependents that follow one release: in total, and in each state."""
 
     followers: int = 0
     updated: int = 0
     held: int = 0
-    """Dependents that do not move, because the release would delete some of their objects."""
+    """The dependents that do not move, because the release would delete some of their objects."""
     failing: int = 0
-    """Dependents that tried the release without success."""
+    """The dependents that tried to move to the release and failed."""
 
     def with_follower(self, state: Follower, number: int = 1) -> Adoption:
         """Return the counts with `number` more dependents in the given state."""

@@ -11,8 +11,8 @@ __all__ = ["Description"]
 class Description:
     """A sentence that describes a field or an argument.
 
-    `kubectl explain` and `polyver functions` print the sentence. Any other marker that has an
-    attribute `description` is read in the same way.
+    `kubectl explain` and `polyver functions` print the sentence. Markers of other classes are read
+    in the same way if they have an attribute `description`.
     """
 
     description: str

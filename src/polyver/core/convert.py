@@ -1,8 +1,10 @@
-"""The tree of API versions and conversions between them, checked for completeness when it is built.
+"""The tree of API versions, and the conversions between them.
+
+The tree is checked for completeness when it is built.
 
 An edge of the tree connects two versions. Between any two versions there is exactly one conversion
-path: without a path an object could not be served in both versions, and two paths could lead to
-different results.
+path. Without a path, an object could not be served in both versions. Two paths could give different
+results.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Edge(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Hop(Generic[T]):
-    """One edge in one direction, with the converter for that direction."""
+    """One direction of an edge, with the converter for that direction."""
 
     source: str
     target: str
@@ -70,7 +72,7 @@ class ConversionTree(Generic[T]):
         self._parents = self._rooted(hub or self.versions[0])
 
     def _rooted(self, root: str) -> dict[str, tuple[int, Hop[T], Hop[T]]]:
-        """Find for every version but the root its depth, and the hops to and from its parent."""
+        """Find the depth of each version except the root, and the hops to and from its parent."""
         neighbours: dict[str, list[tuple[str, Hop[T], Hop[T]]]] = {v: [] for v in self.versions}
         for edge in self.edges:
             assert edge.forward is not None

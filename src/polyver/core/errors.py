@@ -43,7 +43,7 @@ class PolyverError(Exception):
 
 
 def listed(names: Sequence[str], *, most: int = 12) -> str:
-    """Join names for a sentence; after `most` names, state only how many more there are.
+    """Join names for a sentence; if there are more than `most`, replace the rest by its number.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'

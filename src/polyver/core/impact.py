@@ -1,8 +1,9 @@
-"""The impact of a changed lineage on its dependents: an index of dependents, and queries on it.
+"""The impact of a changed lineage on its dependents: an index of dependents, and its queries.
 
-Dependents with the same selector, policy, pin, lock and failed move get the same release. They form
-a bucket, and the release is resolved once for each bucket. So the cost grows with the number of
-buckets and with the number of dependents that move, not with the number of all dependents.
+Dependents with the same selector, policy, pin, lock and failed move get the same release. Such
+dependents form a bucket, and the release is resolved once for each bucket. So the cost grows with
+the number of buckets and with the number of dependents that move, not with the number of all
+dependents.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ORDER = itemgetter(0, 1)  # of members: by position, then by place
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A dependent that moves to another release, and that release."""
+    """A dependent that moves, and the release to which it moves."""
 
     dependent: Dependent
     to: Release
@@ -38,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A dependent that has a release now and would have none, and the error that states why."""
+    """A dependent that has a release now and would have none after the change, and the reason."""
 
     dependent: Dependent
     error: NoMatch
@@ -46,7 +47,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """All dependents that a changed lineage affects."""
+    """All dependents that a change of a lineage affects."""
 
     lineage: str
     moves: tuple[Move, ...]
@@ -69,7 +70,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Bucket:
-    """Dependents that get the same result, unless a gate admits only some of them by its share."""
+    """Dependents that get the same result, unless the share of a gate admits only some of them."""
 
     # Sorted by position, so that a gate's share is a slice.
     members: list[_Member] = field(default_factory=list)
@@ -82,10 +83,10 @@ class _Bucket:
         del self.members[bisect_left(self.members, order, key=_ORDER)]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of members that no share of a gate divides.
+        """Split the members into ranges that the share of a gate admits as a whole or not at all.
 
-        `shares` is sorted. Each range has the index of its first member and the index after its
-        last one.
+        `shares` is sorted. A range is the index of its first member and the index after its last
+        member.
         """
         edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
         for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
@@ -127,7 +128,7 @@ class Index:
         return len(self._places)
 
     def put(self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy) -> None:
-        """Add a dependent, or replace the one with the same object and field."""
+        """Add a dependent, or replace the known dependent with the same object and field."""
         self.remove(dependent)
         self._note(dependent, lineage, selector, policy).add(_member(dependent, selector))
 
@@ -151,14 +152,14 @@ class Index:
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
     def _sides(self, lineage: str, dependent: Dependent) -> tuple[bool, ...]:
-        """Return a flag for each gate with labels: True if the dependent has these labels."""
+        """Return a flag for each gate with labels: True if the dependent has the gate's labels."""
         gates = self._gate_labels.get(lineage, ())
         return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
     def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
-        """Return the buckets of a lineage, separated by the labels of these gates.
+        """Return the buckets of a lineage, divided by the labels of these gates.
 
-        The dependents of one bucket have the labels of the same gates.
+        All dependents in a bucket match the labels of the same gates.
         """
         wanted = {gate.labels: None for gate in gates if gate.labels}
         if set(self._gate_labels.get(lineage, ())) != wanted.keys():
@@ -166,7 +167,7 @@ class Index:
         return self._lineages.get(lineage, {})
 
     def _regroup(self, lineage: str, gates: tuple[Mapping[str, str], ...]) -> None:
-        """Build the buckets of a lineage anew, for gates with other labels than before."""
+        """Build the buckets of a lineage again, because the labels of its gates have changed."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
         for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
@@ -184,8 +185,8 @@ class Index:
 def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
     """Find the dependents that a changed lineage moves to another release or leaves without one.
 
-    The release that a dependent has now is its pin, so the result is the same after a restart. A
-    dependent that has no pin and resolves to no release of `lineage_before` is no loss.
+    The pin of a dependent states the release that it has now, so the result is the same after a
+    restart. A dependent that has no pin and resolves to no release of `lineage_before` is no loss.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})

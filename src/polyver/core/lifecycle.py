@@ -89,7 +89,8 @@ REVISION_STAGES = Lifecycle(
 NOTICE = 2
 """The number of minor or major product releases between deprecation and removal.
 
-The second one after the deprecation, or a later one, may remove the deprecated release.
+The second such product release after the deprecation is the first that may remove the deprecated
+release.
 """
 
 
@@ -118,7 +119,7 @@ class Contradiction(PolyverError):
 
 
 class EarlyRemoval(Contradiction):
-    """A removal fewer than two minor or major product releases after the deprecation."""
+    """A removal that comes less than two minor or major product releases after the deprecation."""
 
     def __init__(self, name: str, since: SemVer, removed_in: SemVer, notice: int) -> None:
         super().__init__(
@@ -161,8 +162,8 @@ def check_removal(
 ) -> None:
     """Raise `EarlyRemoval` unless two minor or major product releases precede the removal.
 
-    `since` and `removed_in` are the product releases of the deprecation and of the removal. If the
-    removal is in the future, product releases that may still come before it count, too.
+    `since` and `removed_in` are the product releases of the deprecation and of the removal. For a
+    removal in the future, the product releases that may still come before the removal also count.
     """
     if removed_in <= since:
         raise EarlyRemoval(name, since, removed_in, 0)
@@ -195,7 +196,7 @@ def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
 
 
 def check_releases(releases: Sequence[SemVer]) -> None:
-    """Raise `Contradiction` unless there are product releases in ascending order."""
+    """Raise `Contradiction` if the list of product releases is empty or not in ascending order."""
     if not releases:
         raise Contradiction("no release is listed")
     for number, (one, other) in enumerate(pairwise(releases), start=1):
@@ -206,8 +207,8 @@ def check_releases(releases: Sequence[SemVer]) -> None:
 def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) -> None:
     """Raise `Contradiction` if `since` or `removedIn` of a release does not fit.
 
-    Both name product releases. They must fit the stage of the release, the product releases so far,
-    and one another.
+    Both fields name product releases. They must fit the stage of the release, the product releases
+    so far, and one another.
     """
     stage, since, removed_in = release.stage, release.notes.since, release.notes.removed_in
     now = max(releases_so_far)

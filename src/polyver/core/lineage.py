@@ -68,7 +68,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class FailedMove:
-    """A release to which a dependent could not move, so that the dependent keeps its pin.
+    """A release to which a dependent could not move; the dependent therefore keeps its pin.
 
     The message `why` is not compared: failed moves to the same release lead to the same resolution.
     """
@@ -90,7 +90,7 @@ class Dependent:
     labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
     lock: Pin | None = None
-    """The only release that the dependent may use. `pin` is the release that it uses now."""
+    """The only release that the dependent may use (`pin` is the release that it uses now)."""
     failed_move: FailedMove | None = None
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class Dependent:
 
     @property
     def position(self) -> float:
-        """A number in [0, 1) that depends only on the uid; dependents are spread evenly.
+        """A number in [0, 1) that depends only on the uid, so that dependents are spread evenly.
 
         A gate with the share 0.1 admits the dependents with a position below 0.1. The position of a
         dependent without a uid is the highest possible number.
@@ -113,7 +113,8 @@ class Dependent:
 class Gate:
     """The dependents that may use a release during a rollout.
 
-    These are a share of all dependents, and those that have all of the labels.
+    The gate admits a share of all dependents. It also admits every dependent that has all labels of
+    the gate.
     """
 
     rollout: str
@@ -169,13 +170,13 @@ class Release:
 
     @property
     def fate(self) -> str:
-        """The stage and, for a removed release, the product release that removed it."""
+        """The stage of the release. If it was removed, also the product release that removed it."""
         gone_in = self.notes.removed_in if self.stage.is_gone else None
         return f"{self.stage.value} in {gone_in}" if gone_in else self.stage.value
 
 
 class VersionTaken(PolyverError):
-    """A release whose version another release of the lineage has, or a removed release had."""
+    """The version of a new release belongs to another release, which may have been removed."""
 
     def __init__(self, lineage: str, taken: Release, refused: Release) -> None:
         super().__init__(f"{lineage} {refused.name} cannot be published", hint=_why(taken, refused))
@@ -198,7 +199,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """A lineage with two kinds of versions, such as semantic and API versions; it has no order."""
+    """A lineage has no order, because it has both semantic and API versions, for example."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
@@ -326,7 +327,7 @@ class Lineage:
     # A lineage is immutable, so these methods return a new lineage.
 
     def publish(self, release: Release) -> Lineage:
-        """Return the lineage with one more release; the same lineage if it has an equal release."""
+        """Return the lineage with one more release; unchanged if it has an equal release."""
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
@@ -335,7 +336,7 @@ class Lineage:
         return self
 
     def restate(self, release: Release) -> Lineage:
-        """Return the lineage with the stage, labels, gate and notes of a known release replaced."""
+        """Return the lineage with new stage, labels, gate and notes of one of its releases."""
         taken = self.get(release.version)
         if taken is None:
             raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")

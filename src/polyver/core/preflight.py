@@ -8,10 +8,10 @@ dependents and groups the changes by their shape, so that a reviewer reads one l
 Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412 diffs.
 
 Two changes have the same shape if they change the same fields of objects of one kind. Changes of
-one shape with the same values form a group. Values often contain the dependent's own name, which
-would put each dependent in a group of its own. So if a shape has more than `MOST_VARIANTS` groups,
-these become one group, which states for each field if the values differ. Messages of failures are
-grouped in the same way.
+one shape with the same values form a group. Values often contain the name of the dependent; each
+dependent would then have its own group. So if a shape has more than `MOST_VARIANTS` groups, they
+are merged into one group, which states for each field if the values differ. Messages of failures
+are grouped in the same way.
 
 The report does not depend on the order in which dependents are compared. Memory grows with the
 groups and with the names of dependents, not with their objects.
@@ -52,7 +52,7 @@ Outcome = Literal["unchanged", "changed", "loses", "fails"]
 Change = Literal["added", "changed", "removed", "lost"]
 
 MOST_VARIANTS: Final = 10
-"""The maximum number of groups of one shape; if there are more, they become one group."""
+"""The maximum number of groups of one shape; more groups are merged into one group."""
 MOST_FIELDS: Final = 50
 """The maximum number of changed fields of an object that the report names."""
 _LONGEST: Final = 60
@@ -70,7 +70,7 @@ class FieldChange:
     is_secret: bool = False
     """True for data of a Secret: the report shows that the field changes, but not its values."""
     is_varied: bool = False
-    """True if objects of the group have different values; those of the example are shown."""
+    """True if objects of the group have different values; only the example's are shown."""
 
     def __str__(self) -> str:
         if self.is_secret:
@@ -181,7 +181,7 @@ class Preflight:
     ) -> Outcome:
         """Record the differences between a dependent's objects now and with the release.
 
-        `sources` is passed to `lost_objects`.
+        `sources` is as for `lost_objects`.
         """
         was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
         lost = lost_objects(was, will_be, sources)
@@ -230,7 +230,7 @@ def _importance(group: ChangeGroup) -> tuple[Any, ...]:
 
 
 _PARTICULARS: Final = re.compile(r'"[^"]*"|\d+')
-"""Quoted strings and numbers, which often differ between the dependents of one failure."""
+"""Matches quoted strings and numbers: they often differ between messages with the same cause."""
 
 
 def _names(found: _Collected) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> Chang
 
 @dataclass(slots=True)
 class _Collected:
-    """The data of a group while changes are added to it."""
+    """The data of one group, while changes are still added to the group."""
 
     fields: tuple[FieldChange, ...]
     variant: Any
@@ -383,7 +383,10 @@ _Found = tuple[str, Any, Any, bool]
 
 
 def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iterator[_Found]:
-    """Yield each value that differs; a field that only one side has is yielded as a whole."""
+    """Yield each value that differs.
+
+    If a field exists only before or only after, its whole value is yielded.
+    """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         hides = _is_secret(before) or _is_secret(after)
         for key in sorted({*before, *after}, key=str):
@@ -417,10 +420,10 @@ def _joined(path: str, key: str) -> str:
 
 
 def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield pairs of old and new items with the index or name for the path.
+    """Yield pairs of old and new list items, with the index or name of each pair for the path.
 
-    Items are paired by `name` if all items have a name and the order of names differs; else by
-    position.
+    If all items have a name and the order of the names differs, items with the same name are
+    paired. Else items with the same index are paired.
     """
     names = _named(before), _named(after)
     if names[0] is None or names[1] is None or [*names[0]] == [*names[1]]:
@@ -453,7 +456,7 @@ def _shown(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """Return a key that is equal for equal values: the JSON, or the digest of a long JSON."""
+    """Return a key that is equal for equal values: the value as JSON, or a digest of long JSON."""
     if value is _ABSENT:
         return None
     text = _json(value)
@@ -483,7 +486,7 @@ def _hidden(
 
 
 def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
-    """Return a value with the data of Secrets hidden; data that differs from `other` is marked."""
+    """Return a value with the data of Secrets hidden, and mark data that differs from `other`."""
     if isinstance(value, Mapping):
         hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}
         return {

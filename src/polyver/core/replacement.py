@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Role(NamedTuple):
-    """The properties that decide if a new object replaces a deleted one."""
+    """The properties that decide whether a new object replaces a deleted object."""
 
     part: str
     """The part of the dependent that creates the object, such as a component."""

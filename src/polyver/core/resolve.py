@@ -1,8 +1,9 @@
 """Resolve the selector of a dependent to a release, and give the reason for each other release.
 
-A dependent is a reference to a lineage in an object; its selector names one release, a series of
-releases, labels, or nothing. A policy states the rules of one capability. `resolve` is the only
-code in polyver that chooses a release.
+A dependent is a reference to a lineage in an object. Its selector names one release, a series of
+releases, or labels; a reference without a selector gets the default choice. A policy has the rules
+by which one capability chooses releases. `resolve` is the only code in polyver that chooses a
+release.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Policy:
     keeps: frozenset[type] = frozenset()
     """The types of selectors with which a dependent keeps its pin when newer releases appear."""
     moves_when_unmatched: bool = False
-    """True if a dependent moves when its selector does not match its pin; else that is an error."""
+    """True if a dependent moves when its selector does not match its pin; else it is an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
     """The types of selectors that the capability does not accept, each with the reason."""
 
@@ -182,7 +183,7 @@ _Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
 class Question(NamedTuple):
-    """The arguments of `resolve`, kept to compute reasons only when a caller reads them."""
+    """The arguments of `resolve`, kept so that reasons are computed only when they are read."""
 
     lineage: Lineage
     selector: Selector
@@ -231,7 +232,7 @@ class Question(NamedTuple):
         return release.gate is None or release.gate.admits(self.dependent)
 
     def kept(self, pin: Pin) -> Release | None:
-        """Return the pinned release; None if the dependent moves to another one.
+        """Return the pinned release; None if the dependent moves to another release.
 
         Raise `NoMatch` if the pinned release cannot be used. If the selector does not match the
         pinned release, the policy decides between an error and a move.
@@ -244,7 +245,7 @@ class Question(NamedTuple):
         return release if self.sees(release) else None
 
     def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
-        """Return the pinned release if the move to `chosen` failed and the pin is usable."""
+        """Return the pinned release if it is usable and an earlier move to `chosen` failed."""
         pin = self.dependent.pin
         if pin is None or failed.to != chosen.pin:
             return None
@@ -296,8 +297,8 @@ class Question(NamedTuple):
     def answer_without(self, held: int) -> Resolution:
         """Choose a fallback; raise `NoMatch` if there is none.
 
-        No release that meets all rules is open to the dependent. `held` is the set of releases that
-        meet all rules, but whose gates do not admit the dependent.
+        `resolve` calls this method if the dependent may use no release that meets all rules. `held`
+        is the set of releases that meet all rules, but whose gates do not admit the dependent.
         """
         if isinstance(self.selector, Exact):
             instead = self._answer_without_exact(self.selector)
@@ -321,7 +322,7 @@ class Question(NamedTuple):
     def _answer_without_exact(self, selector: Exact) -> Resolution | None:
         """Choose a fallback for an exact selector; return None if there is none.
 
-        There is a fallback if the lineage has no versions, or if the selector is a wish.
+        There is a fallback if the lineage has no versions, or if the selector has `wish`.
         """
         lineage = self.lineage
         found = lineage.get(selector.wanted)
@@ -361,7 +362,7 @@ class Question(NamedTuple):
                 return policy.best
 
     def fact(self) -> str:
-        """Return the fact of `NoMatch`: no release matches, or no matching release is usable."""
+        """Return the fact for `NoMatch`: no release matches, or no matching release is usable."""
         refusal = self.policy.refuses.get(type(self.selector))
         if refusal:
             return f"{self.lineage.name}@{self.selector} is refused: {refusal}"

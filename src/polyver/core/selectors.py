@@ -17,8 +17,8 @@ __all__ = ["UNSPECIFIED", "Exact", "Labels", "Selector", "Unspecified"]
 class Exact:
     """One release, by its version or by its name.
 
-    A selector with `wish` may apply to several lineages: in a lineage that lacks this release, the
-    dependent gets the default choice.
+    A selector with `wish` may apply to several lineages. In a lineage that lacks this release, the
+    dependent gets the default choice instead of an error.
     """
 
     wanted: Version | str

@@ -29,7 +29,7 @@ class InvalidVersion(PolyverError):
 
 
 class _Ordered:
-    """An immutable value that is compared by a key; the key is computed once, by the parser."""
+    """An immutable value that is compared by its key. The parser computes the key once."""
 
     __slots__ = ("_key", "_text")
 
@@ -94,7 +94,7 @@ _set_text = _Ordered.__dict__["_text"].__set__
 
 
 class KubeVersion(_Ordered):
-    """A Kubernetes API version; the greater of two has priority, but may be the older one.
+    """A Kubernetes API version, ordered by Kubernetes version priority and not by age.
 
     >>> sorted(map(KubeVersion.parse, ["v1", "foo10", "v2beta1", "foo1"]), reverse=True)
     [KubeVersion('v1'), KubeVersion('v2beta1'), KubeVersion('foo1'), KubeVersion('foo10')]
@@ -123,7 +123,7 @@ _INT64 = 2**63 - 1
 
 
 def _descending(text: str) -> tuple[int, ...]:
-    """Return a key that sorts strings in descending order, longer ones first."""
+    """Return a key that sorts strings in descending order; a string sorts before its prefixes."""
     return (*(-ord(character) for character in text), 1)
 
 

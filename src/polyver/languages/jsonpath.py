@@ -1,8 +1,8 @@
 """The JSONPath of printer columns, selectable fields and scale in a CustomResourceDefinition.
 
 This is kube-apiserver's dialect of JSONPath with its quirks. A key in brackets is parsed like a key
-after a dot, so dots in the key need a backslash. A path that does not fit the object finds nothing;
-that is no error.
+after a dot, so dots in the key need a backslash. If a path does not fit an object, the result is
+empty, and no error is raised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class InvalidJsonPath(PolyverError):
 
 
 class _Misfit(Exception):
-    """A step does not fit the value, such as an index where the value is not a list."""
+    """A step of a path does not fit the value, such as an index if the value is no list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class _Parser:
             self._add(_filter(_existence(self._part(inside))))
 
     def _end_of_filter(self, start: int) -> int:
-        """Return the position of the closing parenthesis; those inside quotes do not count."""
+        """Return the position of the closing parenthesis; ignore parentheses inside quotes."""
         quote, closed = "", False
         for at in range(start, len(self._text)):
             letter = self._text[at]
@@ -274,7 +274,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Return all values and the values inside them, in depth-first order, without empty ones."""
+    """Return the values and all values inside them, depth first; leave out empty values."""
     found: list[Any] = []
     waiting = values[::-1]
     while waiting:
@@ -399,7 +399,7 @@ def _comparison(left: JsonPath, sign: str, right: JsonPath) -> Test:
 
 
 def _compares(left: Any, sign: str, right: Any) -> bool:
-    """Compare values of the same type; other values, such as 1 and 1.0, cannot be compared."""
+    """Compare two values; raise `_Misfit` if their types differ, as those of 1 and 1.0."""
     signs = _SIGNS_OF.get(type(left))
     if signs is None or sign not in signs or type(left) is not type(right):
         raise _Misfit

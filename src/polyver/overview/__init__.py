@@ -1,1 +1,1 @@
-"""Uses of releases across all capabilities, with the reasons."""
+"""`polyver why` and `polyver impact`: the uses of releases in all capabilities, with reasons."""

@@ -1,4 +1,4 @@
-"""The choice of the capability that explains an object, or lists the users of a release."""
+"""Choose the capability that explains an object, or that lists the users of a release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["explain_object", "list_users"]
 
 
 def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) -> None:
-    """Print which versions an object uses and why, by the capability that knows its kind."""
+    """Let the capability that knows an object's kind print the versions that it uses, and why."""
     for subject in _subjects(capabilities, question.kind):
         if subject.why is not None:
             subject.why(question)
@@ -19,7 +19,7 @@ def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) ->
 
 
 def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> None:
-    """Print the users of a release, by the capability that knows its kind."""
+    """Let the capability that knows the kind of a release print the users of this release."""
     for subject in _subjects(capabilities, question.text.partition("/")[0]):
         if subject.impact is not None:
             subject.impact(question)

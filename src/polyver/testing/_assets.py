@@ -1,4 +1,4 @@
-"""Find the Kubernetes programs: in KUBEBUILDER_ASSETS, or as built by `make kube`."""
+"""Find the Kubernetes programs: in the folder KUBEBUILDER_ASSETS, or built by `make kube`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NoAssets(PolyverError):
 
 
 def find_assets() -> Path:
-    """Find the folder with the Kubernetes programs; by default, the newest that was built."""
+    """Find the folder with the Kubernetes programs: KUBEBUILDER_ASSETS, else the newest build."""
     return given_assets() or _newest_built()
 
 

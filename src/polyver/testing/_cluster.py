@@ -65,8 +65,8 @@ class ClusterError(PolyverError):
 class LocalCluster:
     """A cluster as a context manager: it is ready in the `with` block and ends after the block.
 
-    All files are in `folder`. If you pass a folder, it is kept afterwards, with the logs. `flags`
-    are additional flags for kube-apiserver.
+    All files are in `folder`. If you pass a folder, it is kept after the test, with the logs. By
+    default, a temporary folder is used. `flags` are additional flags for kube-apiserver.
     """
 
     url: str
@@ -123,7 +123,7 @@ class LocalCluster:
         servers.wait_for("kube-controller-manager", self._answers(DEFAULT_ACCOUNT), deadline)
 
     def restart_controllers(self) -> None:
-        """Restart the controllers, so that they find new kinds at once instead of within 30 s."""
+        """Restart the controllers, so that they find new kinds at once and not up to 30 s later."""
         self._servers.start("kube-controller-manager", *self._controller_flags())
 
     def _write_files(self) -> None:

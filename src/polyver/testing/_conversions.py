@@ -1,4 +1,4 @@
-"""Test conversions: rows of a table, properties on generated objects, a walk through versions.
+"""Test conversions: by a table of cases, on generated objects, or by a walk through all versions.
 
 Each function takes a kind or a converter. A walk can also use an API server.
 """
@@ -36,8 +36,8 @@ __all__ = ["ConversionCase", "check_conversions", "check_law", "conversion_cases
 class ConversionCase:
     """A row of a table test: an object, the version to convert it to, and the expected result.
 
-    If neither `output` nor `error` is given, every successful conversion passes. Preserved fields
-    are compared only if `output` has preserved fields.
+    If neither `output` nor `error` is given, the test passes if the conversion succeeds. Preserved
+    fields are compared only if `output` has preserved fields.
     """
 
     name: str
@@ -81,7 +81,7 @@ def _yaml(obj: Object) -> list[str]:
 
 
 def check_conversions(kind: Kind | Converter, cases: Iterable[ConversionCase]) -> None:
-    """Check all rows of a table, and report each that fails."""
+    """Check all rows of a table, and report each row that fails."""
     converter = _converter(kind)
     problems = [f"{case.name}: {found}" for case in cases if (found := case._problem(converter))]
     if problems:
@@ -127,9 +127,9 @@ def walk_versions(
 ) -> Object:
     """Convert an object up through the versions, by ascending priority, and down again.
 
-    `test` is called with the object `seed`, and then with the converted object in each version.
-    `min_version` and `max_version` are included. On a server, the object is created, and then read
-    and written in each version. The function returns the last state of the object.
+    `test` is called with the object `seed`, and then with the converted object in each version from
+    `min_version` to `max_version`. On a server, the object is created, and then read and written in
+    each version. The function returns the last state of the object.
     """
     walk: _InProcess | _OnServer
     if isinstance(where, Kind | Converter):
@@ -149,7 +149,7 @@ def walk_versions(
 
 
 def _between(versions: Sequence[str], least: str | None, most: str | None) -> list[str]:
-    """Return the versions within the bounds, the version with the lowest priority first."""
+    """Return the versions from `least` to `most`, the version with the lowest priority first."""
     low = KubeVersion.parse(least) if least is not None else None
     high = KubeVersion.parse(most) if most is not None else None
     order = sorted(versions, key=KubeVersion.parse)

@@ -46,8 +46,8 @@ class EmbeddedServer:
     """A server as a context manager: it is ready in the `with` block and ends after the block.
 
     The server runs in a thread with its own event loop, on a free port of 127.0.0.1. Without
-    `capabilities`, it is only a Kubernetes API server. It has the same attributes as
-    `LocalCluster`, so that a test can use either.
+    `capabilities`, it is only a Kubernetes API server. An EmbeddedServer has the same attributes as
+    a `LocalCluster`, so that a test can use either.
 
     - `data`: a folder to keep the objects in; by default they are in memory.
     - `release`: the Kubernetes release that the server reports to clients, such as 1.33.2.
@@ -128,7 +128,8 @@ class EmbeddedServer:
     def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request as an administrator; return the decoded response, or raise an ApiError.
 
-        Use this method to set up a test. To test a client, use that client.
+        Use this method to set up a test. If you test a client, let the client send its own
+        requests.
         """
         return ask(self, method, path, body)
 

@@ -33,8 +33,8 @@ class ApiEndpoint(Protocol):
 def ask(server: ApiEndpoint, method: str, path: str, body: object = None) -> Any:
     """Send a request; return the decoded response, or raise an ApiError.
 
-    For a moment after a CRD was created, kube-apiserver refuses requests for its kind with 429. A
-    refused request was not processed, so it is sent again.
+    For a short time after a CRD was created, kube-apiserver refuses requests for its kind with 429.
+    A refused request was not processed, so it is sent again.
     """
     end = time.monotonic() + _PATIENCE
     while True:

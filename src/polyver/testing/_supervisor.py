@@ -1,8 +1,8 @@
-"""Run servers as long as the process that started this supervisor lives.
+"""Run servers as long as the process lives that started this supervisor (the owner).
 
-The supervisor is a separate process for two reasons. When a process gets SIGKILL, no code in this
-process can end the servers. And Linux sends the parent-death signal when the *thread* that started
-a process ends, which may be a worker thread of a test.
+The supervisor is a separate process for two reasons. If the test process gets SIGKILL, none of its
+code can end the servers. And on Linux, a process gets the parent-death signal when the *thread*
+that started the process ends; in a test, this may be a worker thread.
 
     python _supervisor.py OWNER_PID [FOLDER_TO_REMOVE_AT_THE_END]
 
@@ -48,10 +48,10 @@ def main(owner: int, *folders: str) -> None:
 
 
 def _lines_while_alive(owner: int) -> Iterator[bytes]:
-    """Yield the lines of stdin, and empty lines at intervals, until stdin or the owner ends.
+    """Yield lines of stdin, or an empty line after an interval, until stdin or the owner ends.
 
-    Both stdin and the owner process are watched. A fork of the owner may keep stdin open. And only
-    on Linux does this process get another parent as soon as the owner ends.
+    Both stdin and the owner process must be watched. If the owner ends, a fork of it may keep stdin
+    open. And only on Linux does this process get another parent as soon as the owner ends.
     """
     buffer = b""
     while os.getppid() == owner:
@@ -91,7 +91,7 @@ def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _die_with(supervisor: int) -> Callable[[], None] | None:
-    """Build a function that makes a server end with its supervisor, even by SIGKILL; Linux only."""
+    """Build a function that ends a server with its supervisor, even after SIGKILL; Linux only."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl

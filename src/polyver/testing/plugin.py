@@ -1,4 +1,4 @@
-"""pytest fixtures: a Kubernetes-compatible API server, without a cluster.
+"""pytest fixtures that start a Kubernetes-compatible API server, without a cluster.
 
 `kube_server` is started once per test run, and all tests share it: a start takes only a fraction of
 a second, but there may be thousands of tests. `kube` gives each test its own namespace on the

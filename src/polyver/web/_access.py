@@ -1,4 +1,4 @@
-"""Access to the page on this machine, by a token, or by a cookie that replaces the token.
+"""Access control for the page: a browser first sends a token, and then a cookie.
 
 The page is read-only, and is served on the loopback address. It must be protected from other users
 of the machine, and from web sites that make a browser send requests to the page.
@@ -20,10 +20,10 @@ _LOCAL = frozenset(("127.0.0.1", "localhost", "[::1]"))
 
 
 def host_is_local(host: str) -> bool:
-    """Report whether a Host header names this machine, by a name that cannot be registered.
+    """Report whether a Host header names this machine by a name that no one else can register.
 
-    If a web site's own name resolves to 127.0.0.1, the browser sends this name in the Host header.
-    Any port is accepted, so that port forwarding works.
+    A web site may let its own name resolve to 127.0.0.1. The browser then sends this name in the
+    Host header, and is refused. Any port is accepted, so that port forwarding works.
 
     >>> host_is_local("127.0.0.1:6451"), host_is_local("evil.example:6451")
     (True, False)
@@ -36,7 +36,7 @@ def host_is_local(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoginRedirect:
-    """The response to a URL with a token: sets a cookie, and redirects to the URL without it."""
+    """The response to a URL with a token: sets a cookie, and redirects to the URL without token."""
 
     cookie: str
     address: str
@@ -50,7 +50,7 @@ class PageAuthenticator:
         self._name = f"polyver-{hashlib.sha256(b'name' + self._key).hexdigest()[:8]}"
 
     def entered(self, path: str, query: str, now: float) -> LoginRedirect | None:
-        """Return the redirect for a URL with a valid token; None without a valid token."""
+        """Return the redirect for a URL with a valid token; None if the URL has no valid token."""
         pairs = parse_qsl(query, keep_blank_values=True)
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None

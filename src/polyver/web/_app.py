@@ -198,7 +198,7 @@ class _Site:
         return response
 
     async def _told(self) -> AsyncIterator[bytes]:
-        """Yield each new revision of the model, at most one per `_CALM` seconds, and heartbeats."""
+        """Yield new revisions of the model, at most one in `_CALM` seconds, and heartbeats."""
         self._streams += 1
         seen = -1
         try:
@@ -213,7 +213,10 @@ class _Site:
             self._streams -= 1
 
     async def _until(self, happens: Any, patience: float) -> bool:
-        """Report whether an awaitable completes or the server shuts down before the timeout."""
+        """Wait until an awaitable completes or the server shuts down.
+
+        Return False if neither happens before the timeout.
+        """
         tasks = [asyncio.ensure_future(each) for each in (happens, self._ending.wait())]
         try:
             done, _ = await asyncio.wait(

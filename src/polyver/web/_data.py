@@ -1,6 +1,7 @@
-"""The content of the page as plain data: HTML pages show the data, and `/api` returns it.
+"""The content of the page as plain data. HTML pages show this data, and `/api` returns it.
 
-Which release a reference gets is decided by `resolve`, as in `polyver why` and `polyver impact`.
+The function `resolve` decides which release a reference gets, as in `polyver why` and `polyver
+impact`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ Data = dict[str, Any]
 PAGE = 50
 """The number of rows on one page."""
 LINEAGES = 200
-"""The number of lineages on one page; their rows are shorter."""
+"""The number of lineages on one page (more than `PAGE`, as their rows are shorter)."""
 RELEASES = 200
-"""The number of releases of a lineage that are shown: the highest, and all that are in use."""
+"""This number of the highest releases of a lineage are shown, and all releases in use."""
 _MOST_ATTENTION = 100
 
 
@@ -206,7 +207,7 @@ def _places(known: LineageRecord, release: str, text: str) -> Sequence[Dependent
 
 
 NOTHING = "-"
-"""The name that stands for "no release" in addresses."""
+"""Stands for "no release" in URLs of the page."""
 
 
 def _named(found: Resolution | NoMatch) -> str:
@@ -232,7 +233,7 @@ def _answer(found: Resolution | NoMatch) -> Data:
 
 
 def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
-    """Return the reasons why a reference gets its release and not another one."""
+    """Return the reasons why a reference gets its release, and why it gets no other release."""
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
     if known is None or asked is None:

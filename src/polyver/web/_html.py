@@ -9,7 +9,7 @@ __all__ = ["Child", "Html", "document", "tag"]
 
 
 class Html(str):
-    """A string that is markup already."""
+    """A string with HTML markup, which is not escaped again."""
 
     __slots__ = ()
 

@@ -27,13 +27,16 @@ class WatchedCollection(Generic[T]):
 
     resource: GroupVersionResource
     keep: Callable[[Object], T]
-    """Returns the part of an object that is kept."""
+    """Returns the data of an object that the informer keeps in memory."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
 
 
 class PageSource(ABC):
-    """The part of a capability: watches objects; writes lineages and dependents to the model."""
+    """The part of the page for one capability.
+
+    It watches objects, and writes lineages and dependents to the page model.
+    """
 
     capability: ClassVar[str]
     description: ClassVar[str]
@@ -41,7 +44,7 @@ class PageSource(ABC):
 
     @abstractmethod
     def open(self, book: PageModel, following: PageInformers) -> None:
-        """Write the data that is known already to the model, and start to watch objects."""
+        """Write the data that is already known to the model, and start to watch objects."""
 
 
 class PageInformers:
@@ -98,7 +101,7 @@ class PageInformers:
         return None if before is _ODD else before, None if after is _ODD else after
 
     async def unfollow(self, source: PageSource, resource: GroupVersionResource) -> dict[Key, Any]:
-        """Stop watching a collection; return its last known state."""
+        """Stop watching a collection; return the last known state of its objects."""
         if (source, resource) not in self._informers:
             return {}
         informer, task = self._informers.pop((source, resource))
@@ -125,7 +128,10 @@ class PageInformers:
         return all(informer.synced.is_set() for informer, _ in self._informers.values())
 
     async def synced(self, patience: float) -> None:
-        """Wait until all collections are read, also those added meanwhile, or until a timeout."""
+        """Wait until all collections are read, or until a timeout.
+
+        Collections that are added during the wait must also be read.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not self.is_synced:

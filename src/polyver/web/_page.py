@@ -1,7 +1,9 @@
-"""The page as an ASGI application that checks access before anything else is loaded.
+"""The page as an ASGI application.
 
-The code of the page is loaded with the first authorized request, so that it uses no memory as long
-as nobody opens the page.
+It checks the access before it loads any other code of the page.
+
+The other code is loaded on the first authorized request. So it uses no memory as long as nobody
+opens the page.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ HEADERS = {
 class Page:
     """An ASGI application for the loopback address.
 
-    `sources` returns the parts of the capabilities; it is called on the first request.
+    `sources` returns the page source of each capability; it is called on the first request.
     """
 
     def __init__(

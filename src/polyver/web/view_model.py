@@ -1,8 +1,8 @@
 """The model of the page: lineages, their dependents, and runs, of all capabilities.
 
-Sources of capabilities write the model, and HTML pages read it. Dependents are kept in an index of
-the module `core`. So the cost of showing a lineage grows with the number of different requests, not
-with the number of dependents.
+Sources of capabilities write the model, and HTML pages read it. The model keeps dependents in a
+`polyver.core.Index`, in groups with the same selector and pin. So the cost of showing a lineage
+grows with the number of groups, not with the number of dependents.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ReleaseDetails:
 
     text: str = ""
     marks: tuple[str, ...] = ()
-    """Short words beside the stage, such as `storage`."""
+    """Short words to show beside the stage of the release, such as `storage`."""
     table: PageTable | None = None
 
 
@@ -85,14 +85,14 @@ class PageLineage:
     where: LineageKey
     lineage: Lineage
     policy: Policy
-    """The policy for a dependent without a selector and without a pin."""
+    """The policy that the page assumes for a dependent without a selector and without a pin."""
     noun: str
     """The kind of the lineage: `function`, `ComponentDefinition`."""
     scope: str = ""
     """The namespace of the lineage; for a kind, its API group."""
     text: str = ""
     problem: str = ""
-    """The reason why the lineage is not in the state that its authors want."""
+    """The reason why the lineage is not in the desired state; empty if it is."""
     facts: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
     """Details of the releases, by their names."""
@@ -169,7 +169,7 @@ class LineageRecord:
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """The releases of all dependents; computed again after a change."""
+        """The releases of all dependents. They are computed again after each change."""
         if self._answers is None:
             lineage = self.shown.lineage if self.shown else Lineage("")
             self._answers = tuple(answers(self.index, lineage))
@@ -203,7 +203,7 @@ class LineageRecord:
                 self._note(asked)
 
     def found(self, asked: LineageRequest) -> Resolution | NoMatch:
-        """Return the release that a reference gets, or the error."""
+        """Return the release that a reference gets, or the error that it gets none."""
         assert self.shown is not None
         try:
             return resolve(self.shown.lineage, asked.selector, asked.policy, asked.dependent)
@@ -224,7 +224,7 @@ class PageModel:
         self._known: dict[LineageKey, LineageRecord] = {}
         self._owned: dict[tuple[str, str], tuple[LineageRequest | UnresolvedRequest, ...]] = {}
         self._names: dict[str, set[str]] = {}
-        """The capabilities whose lineages each dependent uses."""
+        """The capabilities whose lineages a dependent uses, by the name of the dependent."""
         self._changed = asyncio.Event()
 
     # Reading.
@@ -264,7 +264,10 @@ class PageModel:
         self._note()
 
     def hide(self, where: LineageKey) -> None:
-        """Remove a lineage; the sources of its dependents report that it is gone."""
+        """Remove a lineage.
+
+        References to it stay, until the sources of its dependents replace them.
+        """
         known = self._known.get(where)
         if known is not None:
             known.show(None)

@@ -1,8 +1,8 @@
-"""Answer AdmissionReviews: an API server sends a write for review before it stores the object.
+"""Answer AdmissionReviews, which an API server sends before it stores an object.
 
 The admission chain decides about the write. The embedded server calls the same chain in its own
-process, so the decisions and messages are the same. In the answer to an AdmissionReview, a change
-of the object is a JSON patch, and a refusal is a Status.
+process, so its decisions and messages are the same as those of the webhook server. In the answer to
+an AdmissionReview, a change of the object is a JSON patch, and a refusal is a Status.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """The fields of an object that the admission chain reads without a check."""
+    """The fields of an object that the admission chain uses, so that their types must be right."""
 
     api_version: str
     kind: str
@@ -161,9 +161,9 @@ def _review(request: _Request, kind: ResourceKind, timeout: float) -> AdmissionR
 def _is_apply(request: _Request) -> bool:
     """Report whether a write is a server-side apply.
 
-    An AdmissionReview does not state this. But an API server updates managedFields before the
-    review. So after an apply, the entry of its field manager differs from the entry in the old
-    object.
+    An AdmissionReview does not state this. But an API server updates managedFields before it sends
+    the review. So if the write is an apply, the managedFields entry of its field manager differs
+    between the old and the new object.
     """
     options = request.options
     if options is None or options.kind != "PatchOptions":
@@ -191,7 +191,7 @@ def _checked(given: Object | None, field: str) -> _Object:
 
 
 def _patched(before: Object | None, after: Object | None) -> Object:
-    """Build the fields of the answer with a JSON patch of the changes; {} without changes."""
+    """Build the fields `patch` and `patchType` of the answer; {} if nothing has changed."""
     operations = json_patch(before, after)
     if not operations:
         return {}

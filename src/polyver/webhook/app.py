@@ -1,9 +1,8 @@
 """The ASGI application of the webhook server: reviews, health checks and metrics.
 
-A conversion by rules runs on the event loop if it is expected to be quick, judging from the
-durations of earlier conversions. Otherwise it runs in a worker thread, so that the event loop can
-answer other requests. Functions of users (conversion functions and hooks) always run in worker
-threads.
+A conversion by rules runs on the event loop if the durations of earlier conversions let expect a
+quick answer. Otherwise it runs in a worker thread, so that the event loop can answer other
+requests. Functions of users (conversion functions and hooks) always run in worker threads.
 """
 
 from __future__ import annotations
@@ -52,25 +51,27 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""The body size in bytes from which the memory is estimated in a worker thread."""
+"""For larger bodies (in bytes), the needed memory is estimated in a worker thread."""
 _SENDING = 60.0
 """The seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
-"""Minimum seconds between two log lines about reviews refused for lack of memory."""
+"""The minimum seconds between two log lines about reviews that are refused for lack of memory."""
 _QUICK = 0.01
-"""Seconds for which a review may block the event loop; starting a thread would block it as long."""
+"""The seconds for which a review may block the event loop (starting a thread blocks it as long)."""
 _SMALL = 64 * 1024
-"""Size up to which all reviews are assumed to take the same time."""
+"""The body size in bytes up to which all reviews are assumed to take the same time."""
 _AT_FIRST = -1.0
-"""Initial limit: the first review is not answered on the event loop."""
+"""The initial size limit for reviews on the event loop: the first review runs in a thread."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""The weight of earlier reviews in the estimate, so that one slow review does not affect hundreds
-of later reviews.
+"""The weight of earlier reviews in the estimate.
+
+With each review the influence of a slow review falls, so that it does not affect hundreds of later
+reviews.
 """
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
-"""Share of the client's timeout after which an answer is too late."""
+"""The share of the client's timeout after which an answer counts as too late."""
 _USUAL = b"application/json"
 """The content type that API servers send."""
 _NO_FUNCTIONS: tuple[Key, ...] = ()
@@ -98,7 +99,7 @@ class ReviewHandlers:
 
 
 class WebhookApp:
-    """The application; the kinds that it serves can be replaced at any time."""
+    """The ASGI application. The kinds that it serves can be replaced at any time."""
 
     def __init__(
         self,
@@ -111,9 +112,9 @@ class WebhookApp:
         memory: int | None = None,
         documents: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Take `memory`, the bytes that the process may use; by default its cgroup's limit.
+        """Take `memory`, the bytes that this process may use; by default, the limit of its cgroup.
 
-        `documents` are JSON documents, by path.
+        `documents` are JSON documents to serve, by URL path.
         """
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -125,7 +126,7 @@ class WebhookApp:
         self._logged = 0.0
         self._pace = _Pace()
         self._worker_threads = DaemonThreadPool()
-        """Threads for reviews by rules that are too large for the event loop."""
+        """Threads for conversions by rules that are too slow for the event loop."""
         self._workers = Workers()
         self._draining = False
         alive: Checks = {"ping": lambda: ""}
@@ -142,7 +143,7 @@ class WebhookApp:
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
-        """Report not ready, and close each connection after its next answer."""
+        """Begin the shutdown: report not ready, and close each connection after its next answer."""
         self._draining = True
 
     def _unloaded(self) -> str:
@@ -214,7 +215,7 @@ class WebhookApp:
     async def _read(
         self, receive: Receive, length: int | None, until: float, held: ExitStack
     ) -> bytearray:
-        """Read the body of a request as soon as there is memory for the body."""
+        """Read the body of a request when the budget has enough memory for it."""
         bodies, most = self._budget.bodies, self._budget.most_body
         # A body without a Content-Length may have the maximum size; a body that is larger is
         # dropped.
@@ -315,16 +316,16 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return the function that answers a normal conversion request at once; None for others.
+        """Return the function that answers a conversion request at once; None for other requests.
 
-        The function gives the same answers as the ASGI application, with less work.
+        The function does less work than the ASGI application, and gives the same answers.
         """
         if request.path != CONVERT or request.method != "POST" or _odd(request.headers):
             return None
         return partial(self.convert_at_once, _request_timeout(request.query) * _IN_TIME)
 
     def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """Answer a ConversionReview within `timeout` seconds; return None if that may take long."""
+        """Answer a ConversionReview on the event loop; return None if this may take too long."""
         # In a review of one object, most time is spent here, so this code avoids function calls.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
@@ -360,7 +361,7 @@ class WebhookApp:
 
 
 class _Pace:
-    """Estimates up to which size reviews are quick, from the slowest recent reviews."""
+    """Estimates the body size up to which reviews are quick, from the slowest recent reviews."""
 
     def __init__(self) -> None:
         self.most_quick = _AT_FIRST

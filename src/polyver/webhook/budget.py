@@ -1,11 +1,11 @@
 """A limit for the memory that all reviews together use.
 
 A received body needs memory of its own size. Decoding and converting the body needs several times
-as much, depending on the content: a megabyte of text needs three megabytes, a megabyte of empty
-objects thirty. So the memory has two shares. A body is read only when the first share has room for
-it. It is decoded only when the second share has room for the estimated memory. Each review of an
-allowed size fits into each share, and waiting reviews get memory in order, so they cannot block
-each other for ever.
+as much, depending on the content: a megabyte of text needs three megabytes, and a megabyte of empty
+objects needs thirty. So the memory has two shares. A body is read only when the first share has
+room for it. The body is decoded only when the second share has room for the estimated memory. Each
+review of an allowed size fits into each share, and waiting reviews get memory in the order of their
+requests. So reviews cannot block each other for ever.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESERVED = 160 * _MIB
 """Bytes for the process itself, and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""Divisor of the memory: one part is for received bodies, the other parts are for decoding."""
+"""The memory has this number of parts: one for received bodies, the others for decoding."""
 _MOST_WAITING = 256
 _COPIES = 3
 """The number of copies of a body that a conversion needs, in addition to the body."""
@@ -100,7 +100,7 @@ class MemoryShare:
 class MemoryReservation:
     """The memory of one review, freed when no thread works on the review any more.
 
-    A thread may continue after the deadline of the review. Its objects then stay in memory.
+    A thread may continue after the deadline of the review, and its objects then stay in memory.
     """
 
     def __init__(self, share: MemoryShare, size: int) -> None:
@@ -111,7 +111,7 @@ class MemoryReservation:
         self._closed = False
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do work in a worker thread; the memory is not freed before the work ends."""
+        """Do work in a worker thread; the memory stays reserved until the work ends."""
         with self._lock:
             self._running += 1
         try:
@@ -125,7 +125,7 @@ class MemoryReservation:
                     self._loop.call_soon_threadsafe(self._give)
 
     def close(self) -> None:
-        """Free the memory, now or when the last thread has ended."""
+        """Free the memory now, or when the last thread that works on the review has ended."""
         with self._lock:
             self._closed = True
             idle = not self._running

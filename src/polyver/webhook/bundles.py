@@ -1,7 +1,7 @@
 """Write the CA bundle to all CRDs and webhook configurations that name the webhook server.
 
 Each object is read before the bundle is read, and is changed only if its resourceVersion is still
-the same. So a slow replica cannot overwrite a newer bundle with an older one.
+the same. So a slow replica cannot overwrite a newer bundle with an older bundle.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Target = tuple[GroupVersionResource, str]
 
 
 def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
-    """Build the merge patch that sets the bundle wherever an object names the webhook server.
+    """Build the merge patch that sets the bundle in each place that names the webhook server.
 
     Return None if the bundle is set already, if the object does not name the webhook server, or if
     cert-manager injects the bundle.
@@ -76,7 +76,7 @@ class Bundles:
         crds: Callable[[], Iterable[str]] = tuple,
         configurations: Sequence[str] = ("polyver",),
     ) -> None:
-        """`bundle` returns the current CA bundle; `crds` returns the names of CRDs to change."""
+        """Take `bundle`, which returns the CA bundle, and `crds`: the names of CRDs to change."""
         self._client = client
         self._at = at
         self._bundle = bundle
@@ -127,7 +127,7 @@ class Bundles:
     async def watch(self, changed: Callable[[], None], *, clock: Clock) -> None:
         """Call `changed` for every change of an object that may name the webhook.
 
-        It runs until the task is cancelled.
+        The method runs until its task is cancelled.
         """
 
         async def handle(change: Change[str]) -> None:

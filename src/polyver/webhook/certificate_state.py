@@ -1,8 +1,8 @@
-"""The stored CAs and the serving certificate, and the changes that rotation makes to them.
+"""The document with the CAs and the serving certificate, and the changes that rotation makes.
 
-CAs and certificate are one document, which is replaced as a whole. A process that stops between two
-steps of the rotation continues from the state in the document. So does a replica when another
-replica took a step first.
+The CAs and the certificate are one document, which is replaced as a whole. If a process stops
+between two steps of the rotation, it later continues from the state in the document. A replica does
+the same if another replica took a step first.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def is_to_switch(self) -> bool:
-        """True if the certificate is not yet signed by the newest CA."""
+        """True if the newest CA must still sign a new certificate."""
         return self.leaf is not None and self.leaf.signer not in self.serials[-1:]
 
     def lasting(self, now: datetime.datetime) -> datetime.timedelta:
-        """Return the time since the bundle was published."""
+        """Return the time that has passed since the bundle was published."""
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Change the document for a step; the caller has already published or observed."""
+        """Record a step in the document; its other work has already been done by the caller."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair

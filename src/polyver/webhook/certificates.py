@@ -1,7 +1,7 @@
 """The webhook server's own CA and certificate in a folder, rotated before they expire.
 
-One file has the whole state, and is replaced as a whole. Further files are derived from it, for
-other programs.
+One file has the whole state, and is replaced as a whole. From this file, further files are written
+for other programs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients trust this bundle, which was published `lasting` ago."""
+        """Report whether all clients trust this bundle; `lasting` is its age since publication."""
         ...
 
 
@@ -42,7 +42,7 @@ class Publisher(Protocol):
 class BundleFile:
     """A CA bundle file whose content people copy to `caBundle`.
 
-    The webhook server cannot observe when people have copied the content, so it waits for a day.
+    The webhook server cannot observe if people have copied the content, so it waits for a day.
     """
 
     path: Path
@@ -112,7 +112,7 @@ class WebhookCertificates:
     # Rotation.
 
     def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step of the rotation that is due; return the steps taken."""
+        """Take all steps of the rotation that are due; return these steps."""
         taken: list[Step] = []
         try:
             private_folder(self._folder)
@@ -139,7 +139,10 @@ class WebhookCertificates:
             raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do the part of a step outside of the document; return False if the step must wait."""
+        """Do the work of a step that is not a change of the document.
+
+        Return False if the step must wait.
+        """
         match step:
             case Publish():
                 self._publisher.publish(kept.bundle)

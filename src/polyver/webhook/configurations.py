@@ -1,4 +1,4 @@
-"""Build webhook configurations, with which API servers send only the requests that need review."""
+"""Build webhook configurations, so that API servers send only the requests that need review."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUP = "admissionregistration.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRegistration:
-    """The requests for one kind that a link of the admission chain must review."""
+    """The requests for one kind that a plugin of the admission chain must review."""
 
     name: str
     """The purpose of the review, such as `defaults`."""
@@ -28,12 +28,16 @@ class AdmissionRegistration:
     operations: tuple[str, ...] = ("CREATE", "UPDATE")
     mutates: bool = True
     parts: tuple[str, ...] = ()
-    """Subresources, besides the object itself."""
+    """The subresources to review, in addition to the object itself."""
     scope: Literal["Namespaced", "Cluster", "*"] = "Namespaced"
     exact: bool = False
-    """True if writes in other versions are not reviewed; otherwise they are converted first."""
+    """True if only writes in these versions are reviewed.
+
+    Otherwise the API server also converts writes in other versions to one of these versions for the
+    review.
+    """
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """CEL expressions by name, all of which must be true."""
+    """CEL expressions by name (match conditions). All must be true for a review."""
 
 
 def configurations(
@@ -46,8 +50,8 @@ def configurations(
 ) -> list[dict[str, Any]]:
     """Build the manifests of webhook configurations; a configuration without webhooks is left out.
 
-    `webhook` gives the address, the CA bundle and the annotation for cert-manager. Its URL, if any,
-    is the URL of the webhook server without a path.
+    `webhook` has the address, the CA bundle and the annotation for cert-manager. If it has a URL,
+    this is the URL of the webhook server without a path.
 
     >>> toys = AdmissionRegistration("defaults", group="ex.io", plural="toys", versions=("v1",))
     >>> [found] = configurations([toys], Webhook("shop", "hooks"))

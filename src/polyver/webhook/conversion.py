@@ -1,4 +1,4 @@
-"""Answer ConversionReviews: from the body of a request to the body of the answer.
+"""Answer ConversionReviews: convert the body of a request to the body of the answer.
 
 Fields that no rule reads are copied as raw JSON: decoding a list of large objects would cost more
 than converting them.
@@ -54,7 +54,7 @@ class ReviewConverter(Protocol):
 
     @property
     def calls_functions(self) -> bool:
-        """True if conversions call user code, which may take any time and raise any exception."""
+        """True if conversions call functions of users, which may take any time or raise errors."""
         ...
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
@@ -112,7 +112,7 @@ class ConversionFailed(Exception):
 
 
 class CallsFunctions(Exception):
-    """A review needs the conversion functions of a kind, which may not be called in this thread."""
+    """A review needs the conversion functions of a kind that must not be called in this thread."""
 
     def __init__(self, kind: Key) -> None:
         super().__init__(kind)
@@ -135,7 +135,7 @@ def review(
 
 
 class Reviews:
-    """Answers reviews with given converters; it may be called from several threads."""
+    """Answers reviews with given converters. Several threads may use it at the same time."""
 
     def __init__(self, converters: Converters) -> None:
         self._converters = converters
@@ -148,7 +148,7 @@ class Reviews:
         until: float = inf,
         calling: Collection[Key] | None = None,
     ) -> Reviewed:
-        """Answer the body of a request, until the time `until` of the monotonic clock."""
+        """Answer the body of a request; stop at the time `until` of the monotonic clock."""
         return self.review(body, late=lambda: monotonic() > until, calling=calling)
 
     def review(
@@ -158,10 +158,10 @@ class Reviews:
         late: Callable[[], bool],
         calling: Collection[Key] | None,
     ) -> Reviewed:
-        """Answer the body of a request; stop when `late` returns True: the client no longer waits.
+        """Answer the body of a request; stop when `late` returns True (the client no longer waits).
 
-        With `calling`, only conversion functions of these kinds may be called. If another kind
-        needs its functions, CallsFunctions is raised, which names this kind.
+        With `calling`, only conversion functions of these kinds may be called. If an object of
+        another kind needs conversion functions, CallsFunctions is raised with this other kind.
         """
         # Python's garbage collector is off during a conversion by rules. The memory of a review is
         # freed at its end without the collector, whose search for cycles would cost more than the
@@ -183,7 +183,10 @@ class Reviews:
 
 
 def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
-    """Decode a body; decode objects as `Opened` if all objects have only the standard fields."""
+    """Decode a body.
+
+    If all objects have only the standard fields, decode the objects as `Opened`.
+    """
     try:
         return _opened_form.read(body)
     except ApiError:
@@ -191,11 +194,11 @@ def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
 
 
 _Paths = dict[tuple[str, str, str], ConvertOpened]
-"""Conversion functions that call no user code, by the version and kind of objects, and target."""
+"""Conversion functions that call no user code, by apiVersion, kind and target apiVersion."""
 
 
 class _Review:
-    """One review, object by object."""
+    """Answers one review; converts its objects one by one."""
 
     def __init__(
         self,
@@ -339,7 +342,7 @@ class _Reviewing:
 
 
 def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:
-    """Build the failure for an object; it states the reason if that is meant for users.
+    """Build the failure for an object. It states the reason only if the error is meant for users.
 
     SystemExit that user code raises is handled like other errors, as the code runs in a worker
     thread.

@@ -45,7 +45,7 @@ class WebhookMetrics(Collector):
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """`also` are functions that return further Prometheus collectors for the same endpoint."""
+        """Take `also`: functions that return further Prometheus collectors for the endpoint."""
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()
@@ -59,7 +59,7 @@ class WebhookMetrics(Collector):
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Count a review as in flight during a `with` block."""
+        """Count a review as being answered (in flight) during a `with` block."""
         self._in_flight += 1
         try:
             yield

@@ -57,7 +57,7 @@ class Reviewed(msgspec.Struct, frozen=True):
     fault: BaseException | None = None
     """The exception of user code: for the log, not for clients."""
     about: str = ""
-    """The object for which user code raised the exception."""
+    """The object for which user code raised the exception; empty if there is no exception."""
     admitted: Admitted | None = None
 
 
@@ -67,7 +67,7 @@ def refused(error: ApiError) -> Reviewed:
 
 
 class TypeMeta(msgspec.Struct, rename="camel"):
-    """The version and kind that a body states."""
+    """The apiVersion and kind that a body states."""
 
     api_version: object = None
     kind: object = None
@@ -89,7 +89,7 @@ class ReviewForm(Generic[R]):
         self._decoder = decoder
 
     def read(self, body: bytes | bytearray) -> tuple[str, R]:
-        """Decode a review; return its version, for use in the answer, and its request."""
+        """Decode a review; return its apiVersion (the answer has the same one) and its request."""
         try:
             found = self._decoder.decode(_text(body))
         except msgspec.ValidationError as error:
@@ -126,7 +126,10 @@ _type_meta_decoder = msgspec.json.Decoder(TypeMeta)
 
 
 def _text(body: bytes | bytearray) -> bytes | bytearray:
-    """Return the body if it is valid UTF-8; the decoder does not check undecoded objects."""
+    """Check that a body is valid UTF-8, and return it.
+
+    The decoder does not check objects that stay undecoded.
+    """
     if not body.isascii():
         body.decode()
     return body

@@ -1,8 +1,8 @@
 """Rotation of certificates: decide the next step from the current state and time.
 
 A client trusts a certificate if the client knows the CA that signed it. So a new CA is first
-published in addition to the old CA. Only when all clients have both does the new CA sign a
-certificate. The old CA is dropped only when no replica serves a certificate that the old CA signed.
+published in addition to the old CA. When all clients have both CAs, the new CA signs a certificate.
+When no replica serves a certificate of the old CA any more, the old CA is dropped.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""The time before its creation from which a certificate is valid, as clocks differ."""
+"""A certificate is valid from this time before its creation on, because clocks differ."""
 RENEWED_BEFORE = 30 * _DAY
-"""Time before the expiry of the certificate at which it is renewed."""
+"""A certificate is renewed at this time before its expiry."""
 REPLACED_BEFORE = 730 * _DAY
-"""The time before its expiry at which a CA gets a successor. Its leaves expire before the CA."""
+"""A CA gets a successor at this time before its expiry.
+
+All certificates that it has signed expire before the CA.
+"""
 DROPPED_AFTER = _DAY
-"""The maximum time for which an old CA is trusted after its last leaf was served."""
+"""The maximum time for which an old CA stays trusted after the new CA has signed a certificate."""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""The minimum time for which an old CA stays trusted, so that all clients get the new bundle."""
+"""The minimum time for which an old CA stays trusted after the new CA has signed a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,14 @@ class RotationState:
     """The state from which the next step is planned."""
 
     authorities: tuple[AuthorityState, ...] = ()
-    """CAs, the oldest first; two while one replaces the other."""
+    """The CAs, the oldest first. There are two CAs while one replaces the other."""
     leaf: LeafState | None = None
     published: tuple[str, ...] = ()
     """The CAs in the bundle that was published last."""
     observed: bool = False
     """True if all clients have the published bundle."""
     shown: bool = False
-    """True if all replicas report that they serve this leaf; False if none reports."""
+    """True if all replicas report that they serve this leaf; False if no replica reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Check whether the bundle has reached all clients; wait until it has."""
+    """Check whether the bundle has reached all clients. The rotation waits until it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,11 @@ def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -
 
 
 def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool) -> str:
-    """Return the newest CA if all clients know it, or if it signed the leaf; else the oldest CA."""
+    """Return the CA that may sign.
+
+    This is the newest CA if all clients know it or if it signed the current leaf, else the oldest
+    CA.
+    """
     oldest, newest = serials[0], serials[-1]
     return newest if observed or (leaf and leaf.signer == newest) else oldest
 

@@ -46,14 +46,14 @@ class LoadedPair:
     until: datetime.datetime
 
     def problem(self, now: datetime.datetime) -> str:
-        """Return why clients would not trust the certificate; an empty string if they would."""
+        """Return the reason why clients would refuse the certificate; "" if they would trust it."""
         if now < self.since:
             return f"the certificate is not valid before {self.since.isoformat()}"
         return "" if now < self.until else f"the certificate expired at {self.until.isoformat()}"
 
 
 class PairSource(Protocol):
-    """A source of the certificate."""
+    """A source of the certificate and its key: files, or a shared Secret."""
 
     @property
     def shown(self) -> LoadedPair:
@@ -84,7 +84,10 @@ def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
 
 @contextmanager
 def _file(content: bytes) -> Iterator[Path]:
-    """Yield a file with this content, in memory if possible; OpenSSL only reads files."""
+    """Yield the path of a file with this content, because OpenSSL reads only files.
+
+    The file is in memory if possible.
+    """
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("pair")
         try:
@@ -102,7 +105,7 @@ def _file(content: bytes) -> Iterator[Path]:
 def _loaded(
     content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
 ) -> LoadedPair:
-    """Load a certificate and its key; errors call them by `names`."""
+    """Load a certificate and its key; errors use `names` for them."""
     try:
         leaf = x509.load_pem_x509_certificate(content[0])
     except ValueError:
@@ -147,7 +150,7 @@ class FilePairs:
     def reload(self) -> bool:
         """Load the files again; return False if they have not changed.
 
-        Raises PairUnusable if the new files cannot be used; the loaded pair is used further.
+        Raises PairUnusable if the new files cannot be used. The loaded pair then stays in use.
         """
         certificate, key = self._files
         content = _content(certificate), _content(key)

@@ -1,9 +1,9 @@
 """Certificates in a Secret that several replicas share and that the leader rotates.
 
-Every step of the rotation is a write to the Secret that fails if another replica wrote before. So
-replicas agree on each step even if two of them act as the leader. Each replica records in an
-annotation which certificate it serves. A CA is dropped when all replicas serve a certificate of the
-next CA, or after a day.
+Every step of the rotation is a write to the Secret. The write fails if another replica has written
+since the Secret was read. So replicas agree on each step even if two of them act as the leader.
+Each replica records the certificate that it serves in an annotation of the Secret. A CA is dropped
+when all replicas serve a certificate of the next CA, or after a day.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["SecretDocument", "SharedPairs", "StoredDocument"]
 
 SECRETS = GroupVersionResource("", "v1", "secrets")
 SEEN = "seen.polyver.dev/"
-"""The prefix of annotations in which replicas record the certificate they serve, and the time."""
+"""The prefix of the annotations in which each replica records its certificate and the time."""
 NOTED_FOR = datetime.timedelta(days=2)
-"""Time for which the annotation of a replica counts; a running replica renews it earlier."""
+"""The time for which a replica's annotation counts. A running replica renews it earlier."""
 _NOTED_AGAIN = NOTED_FOR / 4
 _DOCUMENT = "certificates.json"
 _MOST_STEPS = 16
@@ -52,7 +52,10 @@ class StoredDocument:
 
     @property
     def revision(self) -> int:
-        """The resourceVersion as a number, for comparing: a watch may report an older state."""
+        """The resourceVersion as a number.
+
+        It is compared, because a watch may report an older state.
+        """
         return int(self.secret["metadata"]["resourceVersion"])
 
     @property
@@ -132,7 +135,7 @@ class SecretDocument:
     def informer(
         self, on_change: Callable[[Object | None], None], clock: Clock
     ) -> Informer[Object]:
-        """Build an informer that calls `on_change` with the Secret, or None if it is deleted."""
+        """Build an informer that calls `on_change` with the Secret (None if it was deleted)."""
 
         async def handle(change: Change[Object]) -> None:
             on_change(change.after)
@@ -169,7 +172,7 @@ class SharedPairs:
         leads: Callable[[], bool],
         clock: Clock | None = None,
     ) -> None:
-        """`leads` reports whether this replica is the leader."""
+        """Take `leads`, which reports whether this replica is the leader."""
         self._document = document
         self._bundles = bundles
         self._names = names
@@ -190,7 +193,11 @@ class SharedPairs:
         return f"CA bundle in {self._document}"
 
     async def start(self) -> None:
-        """Load the certificate; the first replica creates it, because nothing is trusted yet."""
+        """Load the certificate.
+
+        If there is none yet, this replica creates it, even if it is not the leader: no client
+        trusts an older certificate.
+        """
         held = await self._document.read()
         if held is None or held.kept.leaf is None:
             await self.advance(self._clock.now())
@@ -254,7 +261,10 @@ class SharedPairs:
             timer.cancel()
 
     async def look(self, log: Log) -> None:
-        """Record which certificate this replica serves; the leader first takes due steps."""
+        """Load the current certificate, and record that this replica serves it.
+
+        The leader first takes the steps of the rotation that are due.
+        """
         now = self._clock.now()
         if self._leads():
             for step in await self.advance(now):
@@ -267,7 +277,7 @@ class SharedPairs:
             await self.note(now)
 
     async def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step of the rotation that is due; return the steps that this replica took."""
+        """Take all steps of the rotation that are due; return the steps that this replica took."""
         taken: list[Step] = []
         for _ in range(_MOST_RACES):
             try:
@@ -297,12 +307,15 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """Mark the bundle as not published if an object that names the webhook server lacks it."""
+        """Mark the bundle as not published if an object that needs the bundle lacks it."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 
     async def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do the part of a step outside of the document; return False if the step must wait."""
+        """Do the work of a step that is not a change of the document.
+
+        Return False if the step must wait.
+        """
         match step:
             case Publish():
                 await self._bundles.publish()

@@ -38,10 +38,12 @@ class FunctionKinds:
         return bool(self._kinds)
 
     def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
-        """Find a kind with functions that the beginning of a body names; return it in a tuple.
+        """Find a kind with conversion functions whose name is at the beginning of a body.
+
+        Return a tuple with this kind, or an empty tuple.
 
         With this guess, most reviews are decoded only once. If no kind is found, the review is
-        first tried without calling functions, and is repeated in a thread if it needs functions.
+        first answered without calling functions. If it needs functions, it is repeated in a thread.
         """
         if self._kinds:
             start = bytes(body[:_BEGINNING])
@@ -58,7 +60,7 @@ class Workers:
         self._threads: dict[Key | None, DaemonThreadPool] = {}
 
     async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
-        """Run work in a thread of its kinds; raise an ApiError 504 at the deadline.
+        """Run work in a thread for these kinds; raise an ApiError 504 at the deadline.
 
         After the deadline, the thread stays in use until its function returns.
         """

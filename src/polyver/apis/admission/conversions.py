@@ -1,7 +1,7 @@
 """Admission of Conversions: refuse a write or a deletion of a Conversion that would break its kind.
 
-The controller of Conversions checks each Conversion again, as kube-apiserver may store one while
-the admission webhook is not called.
+The controller of Conversions checks each Conversion again: kube-apiserver may have stored a
+Conversion without calling the admission webhook.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polyver.webhook.configurations import AdmissionRegistration
 __all__ = ["CONVERSIONS_WANTED", "ConversionChecks", "Find"]
 
 Find = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-"""Finds the CustomResourceDefinition with a name; returns None if it does not exist."""
+"""Reads a CustomResourceDefinition by its name; returns None if it does not exist."""
 
 CONVERSIONS_WANTED = AdmissionRegistration(
     "checks",

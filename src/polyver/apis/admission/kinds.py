@@ -1,4 +1,4 @@
-"""Admission of objects whose kind polyver converts, or whose kind in Python has hooks.
+"""Admission of objects whose kind is converted by polyver, or has hooks in Python.
 
 Preserved fields are values that the version of an object cannot express. If an update leaves out
 the preserved fields of the stored object, admission copies them to the new object. Admission
@@ -100,7 +100,7 @@ class ConvertedKinds:
             raise invalid(review.kind, review.name, causes)
 
     async def _inconvertible(self, review: AdmissionRequest, converter: Converter) -> list[Cause]:
-        """Return the cause of refusal if the object cannot be converted to a version, else []."""
+        """Return the cause of a refusal if a version cannot be reached by conversion, else []."""
         assert review.object is not None
         others = [each for each in converter.versions if each != review.kind.version]
         for version in others:
@@ -119,7 +119,10 @@ class ConvertedKinds:
         return []
 
     async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
-        """Call a hook in a thread; raise a failure as an API error, and log an unexpected one."""
+        """Call a hook in a thread.
+
+        An exception of the hook is raised as an API error; an unexpected exception is also logged.
+        """
         try:
             return await self._timed(review, function)
         except ApiError:
@@ -138,7 +141,7 @@ class ConvertedKinds:
 
 
 def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
-    """Report whether some field manager applied the field at a path."""
+    """Report whether any field manager owns the field at a path by server-side apply."""
     entries = old["metadata"].get("managedFields") or ()
     found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
     for name in path:
@@ -147,7 +150,10 @@ def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
 
 
 def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
-    """Return an object with the defaults that the hooks of its kind set; its identity is kept."""
+    """Return an object with the defaults that hooks set.
+
+    Hooks cannot change the identity of the object.
+    """
     made = declared.defaulted(version, obj)
     fixed = ("apiVersion", "kind", "metadata")
     rest = {name: value for name, value in made.items() if name not in fixed}
@@ -166,7 +172,7 @@ def _metadata(before: Mapping[str, Any], after: Any) -> Object:
 
 
 def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
-    """Return the webhook registrations that the hooks and the conversion of a kind need.
+    """Return the admission registrations that the hooks and the conversion of a kind need.
 
     A kind that is read from a CustomResourceDefinition has no hooks. polyver converts a kind with
     several versions, unless its conversion strategy is None.
@@ -208,7 +214,10 @@ def _carry_missing(converter: Converter | None) -> str:
 
 
 def _has(obj: str, path: tuple[str, ...]) -> str:
-    """Return a CEL expression that is true if a path exists; it tests parents before children."""
+    """Return a CEL expression that is true if a path exists.
+
+    The expression tests each parent before its child, as a missing parent would be an error.
+    """
     steps = [json.dumps(name) for name in path]
     places = [obj + "".join(f"[{step}]" for step in steps[:count]) for count in range(len(path))]
     return " && ".join(f"{step} in {place}" for step, place in zip(steps, places, strict=True))
@@ -221,7 +230,10 @@ def is_converted(kind: DeclaredKind) -> bool:
 
 
 def log_unknown_formats(converter: Converter) -> Converter:
-    """Make a converter log each unknown format of preserved fields once, with an object's name."""
+    """Make a converter log each unknown format of preserved fields once.
+
+    The log entry names the first object that has preserved fields in this format.
+    """
 
     def log(found: str, name: str) -> None:
         Log().warning(

@@ -1,4 +1,4 @@
-"""Static checks of conversions: do rules fit the schemas, and which fields does a version lack?"""
+"""Static checks of conversions: rules that do not fit schemas, and fields that a version lacks."""
 
 from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger

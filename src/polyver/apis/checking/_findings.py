@@ -15,7 +15,7 @@ __all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The smallest object that shows a finding, with the expected and the actual result."""
+    """The smallest object for which a property fails, with the expected and the actual result."""
 
     given: Object
     expected: Any = None
@@ -150,6 +150,6 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
 ) -> ConversionFinding:
-    """Build the finding for a broken check rule, with the severity and the advice of that rule."""
+    """Build a finding; the check rule named `rule` gives its severity and its advice."""
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -1,8 +1,8 @@
 """The loss ledger: for each field of one version, the result of converting it to another version.
 
-If only conversion rules are on the conversion path, the ledger is derived from the rules. What a
-conversion function does cannot be derived from its code. So `Observed` compares objects before and
-after the conversion, field by field.
+If the conversion path has only rules, the ledger is derived from the rules. The effect of a
+conversion function cannot be derived from its code. So for a path with functions, `Observed`
+compares objects before and after the conversion, field by field.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ class FieldConversion:
     rules: tuple[str, ...] = ()
     """The names of the conversion rules that change the value."""
     exact: bool = True
-    """True if the target version can express every value of the field, so that none is preserved.
-    """
+    """True if the target version can express every value of the field, without preserved fields."""
     why: str = ""
 
     def as_data(self) -> dict[str, Any]:
@@ -81,8 +80,9 @@ class Ledger:
     observed: bool = False
     """True if the ledger was observed on converted objects, False if it was derived from rules."""
     complete: bool = True
-    """True if the source version has a schema. Without a schema, the ledger has only the fields
-    that rules name.
+    """True if the ledger has all fields of the source version.
+
+    If this version has no schema, the ledger has only the fields that rules name.
     """
 
     def as_data(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class TracedValue:
-    """The field that has a value after some conversion steps, and the rules that changed it."""
+    """The field to which conversion steps wrote a value, and the rules that changed the value."""
 
     place: Place
     rules: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ def _joined(before: TracedValue, after: TracedValue) -> TracedValue:
 
 
 def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[TracedValue]:
-    """Find the fields to which one conversion step writes the value of a field."""
+    """Return the fields to which one conversion step writes the value of a field."""
     return _trace(hop.block, place, target, schema, back=hop.back)
 
 
@@ -188,7 +188,7 @@ def _trace(
 def _through(
     rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    """Find the fields to which a rule writes the part `rest` of the value that it reads."""
+    """Return the fields to which a rule writes the part of its value at the path `rest`."""
     to = rule.ports(back=back)[1]
     match rule:
         case DropRule():
@@ -217,7 +217,7 @@ def _items(
     *,
     back: bool,
 ) -> list[TracedValue]:
-    """Find the fields to which a rule about a list or map writes the part `rest` of the value."""
+    """Return the fields to which a rule for lists or maps writes the part at the path `rest`."""
     if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
         if back and not rest:
@@ -287,7 +287,7 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
 
 
 def _is_small(schema: Schema | None, factor: int) -> bool:
-    """Report whether each number that a schema allows fits into 64 bits when multiplied."""
+    """Report whether the product of the factor and any allowed number fits into 64 bits."""
     said = schema or {}
     if said.get("type") == "number":
         return False
@@ -333,7 +333,10 @@ class Observed:
 
 
 def _up_to_list(place: Place) -> Place:
-    """Cut a path at its first list or map: which items correspond after a function is unknown."""
+    """Cut a path at its first list or map.
+
+    After a conversion function, it is unknown which old and new items belong together.
+    """
     unnamed = [number for number, step in enumerate(place) if isinstance(step, Inside)]
     return place[: unnamed[0]] if unnamed else place
 

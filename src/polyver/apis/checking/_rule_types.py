@@ -1,7 +1,7 @@
 """Find conversion rules that name fields which do not exist, or that expect another field type.
 
-`fitting` reports all findings for `polyver check`. `check_types` raises the errors about types when
-a Conversion is applied, as its author may not have run `polyver check`.
+`polyver check` calls `fitting`, which reports all findings. When a user applies a Conversion,
+`check_types` refuses wrong types, as the user may not have run `polyver check`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Schema = Mapping[str, Any]
 def fitting(
     converter: Converter, schemas: Mapping[str, Schema], kind: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field of a rule that the schema lacks, or that has an unfit type."""
+    """Yield a finding for each field in a rule that the schema lacks, or that has a wrong type."""
     for version in (each for each in converter.versions if each not in schemas):
         yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
     for edge in converter.tree.edges:
@@ -56,11 +56,11 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A version, and a path in its objects at which rules are compared with the schema."""
+    """One version, and the path in its objects at which rules are compared with its schema."""
 
     version: str
     schema: Schema | None
-    """The schema of this path; None if there is none."""
+    """The schema at this path; None if the path has no schema."""
     at: Place = ()
 
     def inside(self, *steps: Any) -> Side:
@@ -172,7 +172,7 @@ class Fit:
     def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
         """Return the `Fit` for the rules inside of a rule.
 
-        Its paths begin at the two paths of the outer rule.
+        The paths of the inner rules begin at the two paths of the outer rule.
         """
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):

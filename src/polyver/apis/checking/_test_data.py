@@ -1,8 +1,8 @@
 """Schemas and values for generated test objects, from the rules and functions of a conversion.
 
 For a version without a schema, a schema is inferred from the fields and types that rules name. Test
-objects also contain the constants of rules and functions, as conversions often treat these values
-specially.
+objects also contain constants from rules and functions, because conversions often treat these
+values in a special way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Refuse a Conversion with a rule that writes a field which the version does not have.
+"""Refuse a Conversion with a rule that writes a field which does not exist in the version.
 
-The written value would only be preserved and never be visible. Most likely the path is mistyped, so
-the error is raised when a user applies the Conversion.
+The value would be kept in the preserved fields, and no client would see it. Most likely the path is
+mistyped, so the error is raised when a user applies the Conversion.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _structures(definition: Definition) -> Structures:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """A version, and a path in its objects."""
+    """One of the two versions that a rule connects, and a path in its objects."""
 
     version: str
     place: StructuralSchema | None
@@ -58,7 +58,7 @@ class _End:
         return _End(self.version, place, (*self.at, *steps))
 
     def unnamed(self) -> _End:
-        """Return the end for the items of the list, or for the values of the map, at this path."""
+        """Return the `_End` for the items of the list (or the values of the map) at this path."""
         is_list = self.place is not None and self.place.type == "array"
         return self.inside(ITEM if is_list else VALUE)
 
@@ -75,7 +75,7 @@ class _Missing:
     path: Place
     is_source: bool
     number: int
-    """The index of this field among the fields that the rule names in the same version."""
+    """The index of this field in the list of fields that the rule names for this version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[Polyv
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:
-    """Return the key in the YAML of a rule under which the missing field is written."""
+    """Return the path inside a rule's YAML at which the missing field is named."""
     if "at" in written:
         return ("at",) if missing.is_source or "as" not in written else ("as",)
     if missing.is_source:

@@ -1,8 +1,8 @@
 """Read earlier CustomResourceDefinitions and conversions for `polyver check --against`.
 
-They are read from files, from a git revision, or from a cluster. A separate process reads kinds
-that a git revision declares in Python, from a copy of the files: this process cannot import the
-earlier version of a module of which it has imported the current version.
+They are read from files, from a git revision, or from a cluster. This process has imported the
+current Python modules, so it cannot import their earlier versions too. If a git revision declares
+kinds in Python, a separate process imports them from a copy of the files.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Earlier:
 def earlier(
     against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
-    """Read the earlier state that `against` names, for use in a `with` block.
+    """Read the state to compare with, which `against` names; it can be used in the `with` block.
 
     `names` are the names of the current CustomResourceDefinitions. `kinds` and `conversions` are
-    the arguments of the command.
+    arguments of `polyver check`.
     """
     if against.startswith(CLUSTER):
         yield _on_cluster(against, names)
@@ -93,7 +93,7 @@ def compared(
 def behaving(
     subjects: Sequence[CheckedKind], before: Earlier, against: str, *, examples: int, seed: int
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field that current and earlier conversions show differently."""
+    """Yield a finding for each field that differs between current and earlier conversions."""
     for subject in subjects if examples else ():
         converter = subject.converter
         known = before.conversions.get((converter.group, converter.kind))
@@ -115,7 +115,7 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
     """Return the earlier CRD; leave out `spec.conversion` if the current CRD has none.
 
-    Users often add `spec.conversion` to the manifest only when they install it.
+    Users often add `spec.conversion` to a manifest only when they install the CRD.
     """
     if now.strategy or now.webhook:
         return old
@@ -209,7 +209,7 @@ def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> No
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Report whether the earlier revision has a file; return True for the name of a module."""
+    """Report whether a file exists in the earlier revision; True for the name of a module."""
     is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
     return not is_path or (folder / name).exists()
 

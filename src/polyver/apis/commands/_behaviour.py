@@ -1,8 +1,8 @@
 """Run the conversions of kinds in another git revision of a project, in a separate process.
 
 The process reads the kinds from the files of that revision, and writes a description of the kinds
-as one line. Then it reads requests from standard input, one in each line: an object and a target
-version. It writes one line for each: the converted object, or an error.
+as one line. Then it reads requests from standard input, one per line: an object and a target
+version. For each request it writes one line: the converted object, or an error.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def load_converters(
 
 
 def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandlers:
-    """Build the handlers that a webhook server calls: the converters, and the admission chain."""
+    """Load converters and the admission chain for `polyver serve`."""
     from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.kube.server.admission import AdmissionChain
     from polyver.webhook import ReviewHandlers

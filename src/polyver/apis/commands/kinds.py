@@ -1,7 +1,7 @@
 """Find kinds in Python modules, in files and folders, and in CustomResourceDefinition manifests.
 
-To find kinds in Python, the module imports the project's code, and so runs it. An exception in that
-code is reported as an error of the command.
+To find kinds in Python, this module imports the code of the project, and so runs it. An exception
+in that code is reported as an error of the command.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SKIPPED = ("__main__.py", "__pycache__", "node_modules")
 def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Kind]:
     """Find the kinds in modules, .py files, folders and manifests; return them sorted by name.
 
-    Without `names`, use the modules, files and folders that pyproject.toml lists. A kind that is
-    not valid as a whole is an error.
+    Without `names`, use the modules, files and folders that pyproject.toml lists. Raise an error
+    for a kind that is invalid, for example because it has two storage versions.
     """
     from polyver.apis.crds import crd_of
 
@@ -44,7 +44,7 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
 
 
 def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterator[Kind]:
-    """Yield the kinds in the order in which they are found, even invalid ones."""
+    """Yield the kinds in the order in which they are found; do not check if they are valid."""
     folder = Path()
     if not names:
         folder, names = _project()
@@ -99,7 +99,7 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
 
 
 def project_names(what: str) -> tuple[Path, list[str]]:
-    """Return the project's folder and the names that its pyproject.toml lists, if any."""
+    """Return the project's folder, and the names that its pyproject.toml lists under a key."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"

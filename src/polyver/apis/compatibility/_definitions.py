@@ -30,9 +30,9 @@ def compare_definitions(
 ) -> list[CompatibilityFinding]:
     """Return the changes that break users of a CustomResourceDefinition, or may break them.
 
-    Both CustomResourceDefinitions are in apiextensions.k8s.io/v1. If the old one was read from a
-    cluster, its status states in which versions objects are stored. Safe changes are left out,
-    unless `least` is `FindingSeverity.SAFE`.
+    Both CustomResourceDefinitions are in apiextensions.k8s.io/v1. If the old
+    CustomResourceDefinition was read from a cluster, its status states in which versions objects
+    are stored. Safe changes are left out, unless `least` is `FindingSeverity.SAFE`.
     """
     return within(_compare(old, new), least)
 
@@ -156,7 +156,7 @@ _Change = tuple[str, str, str]
 
 
 def _changes(old: Version, new: Version) -> Iterator[_Change]:
-    """Yield each change of a version other than its schema: the rule, the path and the fact."""
+    """Yield each change of a version, except changes of its schema: rule, path and fact."""
     if bool(old.get("served")) is not bool(new.get("served")):
         served = bool(new.get("served"))
         rule = "version-served" if served else "version-unserved"

@@ -1,4 +1,4 @@
-"""Findings, the pair of schemas that is compared at a path, and functions on schemas.
+"""Findings; `SchemaPair`, the two schemas that are compared at a path; and functions on schemas.
 
 The functions give the types that a schema allows, the notation of a path, and a schema without its
 documentation.
@@ -87,7 +87,7 @@ class SchemaPair:
     required: bool = False
     """True if the new schema of the parent object requires this field."""
     limited: bool = False
-    """True if a constraint of a parent applies to this path, so that a default may violate it."""
+    """True if a constraint of a parent also covers this path; a new default could violate it."""
 
     def found(
         self, rule: str, fact: str, *, at: str | None = None, other: str = ""
@@ -120,7 +120,7 @@ def type_name(schema: Schema) -> str:
 
 
 def may_be(schema: Schema, kind: str) -> bool:
-    """Report whether a value may have a type."""
+    """Report whether a schema allows values of a type."""
     types = types_of(schema)
     return not types or kind in types
 

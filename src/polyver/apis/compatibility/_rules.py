@@ -15,8 +15,9 @@ class FindingSeverity(Enum):
     BREAKING = "breaking"
     """Existing objects or clients stop working."""
     RISKY = "risky"
-    """Existing objects or clients may stop working: it depends on data, or the schema does not show
-    it.
+    """Existing objects or clients may stop working.
+
+    This depends on the stored data, or cannot be seen in the schema.
     """
     SAFE = "safe"
     """Nothing stops working; the change is only reported."""

@@ -87,7 +87,7 @@ _INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
 
 
 def _options(schema: Schema, name: str) -> list[Any]:
-    """Return the options of a keyword, without those that x-kubernetes-int-or-string implies."""
+    """Return the options of `anyOf`, for example; leave out options that int-or-string implies."""
     found = schema.get(name)
     options = [found] if name == "not" and found is not None else found or []
     made = [bare(each) for each in options]
@@ -99,7 +99,7 @@ def _options(schema: Schema, name: str) -> list[Any]:
 
 
 def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return the options that are not in `others`; each of `others` removes one equal option."""
+    """Return the options without those in `others`; each of `others` removes one equal option."""
     left, found = [*others], []
     for option in options:
         place = next((i for i, other in enumerate(left) if same(option, other)), None)
@@ -204,7 +204,10 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
 
 
 def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
-    """Return the schema of keys that `properties` does not name; without one, their treatment."""
+    """Return the schema of keys that `properties` does not name.
+
+    If they have no schema, return what an API server does with such keys.
+    """
     match schema.get("additionalProperties"):
         case None:
             return (
@@ -250,7 +253,10 @@ def _compare_fate(
 
 
 def _takes_default(schema: Schema) -> bool:
-    """Report whether the default of a schema is valid; kube-apiserver does not check it in maps."""
+    """Report whether the default of a schema is valid.
+
+    kube-apiserver does not check the defaults of schemas inside maps.
+    """
     filled: dict[str, Any] = {}
     checked = compile_schema({"type": "object", "properties": {"field": schema}})
     checked.default(filled)
@@ -258,7 +264,7 @@ def _takes_default(schema: Schema) -> bool:
 
 
 def _is_looked_at(place: SchemaPair) -> bool:
-    """Report whether a constraint at or above this path may refuse fields added inside."""
+    """Report whether a constraint at this path or above may refuse an added field."""
     return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
@@ -282,7 +288,7 @@ def _compare_lost(
 
 
 def _renamed(place: SchemaPair, name: str) -> str:
-    """Find the new field that most likely replaces a removed field; return "" if there is none."""
+    """Return the new field that most likely replaces a removed field; "" if there is none."""
     old, new = _fields(place.old), _fields(place.new)
     wanted = bare(old[name])
     alike = [each for each in new if each not in old and same(bare(new[each]), wanted)]
@@ -309,7 +315,7 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Report whether an API server requires a field itself, as in every embedded resource."""
+    """Report whether an API server requires a field without a schema, as in embedded resources."""
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 
@@ -378,6 +384,6 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:
-    """Return the schema of items; the items keep unknown fields if the list does."""
+    """Return the schema of items; if the list keeps unknown fields, its items keep them also."""
     more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
     return {**items, **more}

@@ -129,7 +129,7 @@ def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _means_more(place: SchemaPair) -> bool:
-    """Report whether a format that had no effect on the old type may have one on the new type."""
+    """Report whether a format without effect on the old type may affect the new type."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 
@@ -250,6 +250,6 @@ def _compare_multiple(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _are_whole(place: SchemaPair, old: float, new: float) -> bool:
-    """Report whether both multiples are integers, which can be compared exactly."""
+    """Report whether both values of `multipleOf` are integers, which can be compared exactly."""
     known = types_of(place.old) == types_of(place.new) == {"integer"}
     return known and min(old, new) > 0 and _is_plain(place.old, old) and _is_plain(place.new, new)

@@ -1,8 +1,8 @@
 """Controller of Conversions: serves each Conversion, and sets the webhook of its CRD.
 
-The controller builds a converter for each Conversion and passes it to the process that converts
-objects: the embedded server itself, or a webhook server. All replicas convert; only the leader
-writes objects.
+The controller builds a converter for each Conversion. It gives the converter to the server in its
+own process that converts objects: the embedded server, or a webhook server. All replicas convert;
+only the leader writes objects.
 
 A kind with several versions in use must never lose its Conversion. With `strategy: None`, an API
 server changes only the apiVersion of an object, and prunes the fields that the other version does
@@ -51,8 +51,10 @@ __all__ = ["FINALIZER", "ConversionController"]
 
 FINALIZER = "polyver.dev/conversion"
 _LOOK_AGAIN = 5.0
-"""Seconds until the next check: a change of `storedVersions` in the status of a CRD does not change
-its generation, which this controller watches.
+"""Seconds until the next check.
+
+The check is needed because this controller reacts to the generation of a CRD, and a change of
+`status.storedVersions` does not change the generation.
 """
 _HTTPS = 443
 _CONVERSIONS = GroupVersionResource(
@@ -78,10 +80,10 @@ class ConversionController(Controller[str]):
         settle: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
-        """Take `told`, the value of `spec.conversion` for CRDs; if it is None, no CRD is changed.
+        """Take `told`, the value to set as `spec.conversion` of CRDs; if None, no CRD is changed.
 
         `annotations` are set in the CRD together with `spec.conversion`, for controllers such as
-        cert-manager. `bundle` returns the CA bundle of the webhook, for a `told` without one.
+        cert-manager. If `told` has no CA bundle, `bundle` returns the CA bundle of the webhook.
         `kinds` are the names of CRDs that polyver converts without a Conversion. The webhook is set
         in the CRD only `settle` seconds after the Conversion was first seen. By then all replicas
         can convert, and kube-apiserver may call any of them.
@@ -159,7 +161,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _lost(self, key: str, crd: Object | None) -> None:
-        """Stop converting with a deleted Conversion, unless its kind still needs the Conversion."""
+        """Stop using a deleted Conversion, unless its kind still needs the Conversion."""
         known = self._published.get(key)
         if known is None:
             return
@@ -174,7 +176,7 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Report whether a CRD names our webhook; always True in a replica that does not write."""
+        """Report whether a CRD names our webhook; always True in a replica that writes no CRDs."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(
@@ -213,7 +215,7 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """Return the end of the condition's message for a Conversion that has become invalid."""
+        """Return the text to append to the message of the condition of an invalid Conversion."""
         return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:
@@ -226,7 +228,7 @@ class ConversionController(Controller[str]):
             await self._write(crd, {"strategy": "None"})
 
     async def _point(self, crd: Object) -> None:
-        """Set our webhook in a CRD that does not name it."""
+        """Set our webhook in a CRD, unless the CRD names it already."""
         if self._told is not None and not _is_told(crd, self._told):
             await self._write(crd, self._told)
 
@@ -286,10 +288,11 @@ class _Published:
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
-    """Build the converter; if the Conversion does not fit its CRD, a reduced one with a reason.
+    """Build the converter. If the Conversion does not fit its CRD, also return the reason.
 
-    If there were no converter, clients could neither read objects in other versions nor delete
-    objects.
+    The converter then uses only the fitting part of the Conversion.
+
+    Without any converter, clients could neither read objects in other versions nor delete objects.
     """
     try:
         return converter_of(conversion, crd), ""
@@ -342,7 +345,7 @@ def _made_from(conversion: Object, crd: Object | None) -> str:
 
 
 def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
-    """Report whether the `spec.conversion` of a CRD has all values that `told` sets."""
+    """Report whether the `spec.conversion` of a CRD already has all values in `told`."""
     said = crd["spec"].get("conversion") or {}
     client, wanted = _client(said), _client(told)
     return said.get("strategy") == told.get("strategy") and all(

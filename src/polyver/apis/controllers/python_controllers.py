@@ -2,8 +2,8 @@
 
 `DeclaredController` calls the function in a worker thread, with a deadline. It applies the objects
 of the Outcome, writes the status, and watches the applied objects. When another client deletes or
-edits an applied object, it calls the function again and applies the result, and so restores the
-object.
+edits an applied object, `DeclaredController` calls the function again and applies the result. This
+restores the object.
 
 A failure is reported in an Event and, if the status of the kind has conditions, in the condition
 `Reconciled`. The condition is not set on an object for which the function has never failed: its
@@ -82,12 +82,12 @@ class _Seen(Struct, frozen=True, gc=False):
 class DeclaredController(Controller[Key]):
     """Calls the function of one kind for each of its objects.
 
-    The function gets objects in the version of the class that it takes, else in the storage
-    version.
+    The function gets an object of the class in its type hint, in the version of this class. If the
+    type hint is no such class, the function gets plain data in the storage version.
     """
 
     workers = 32
-    """Number of workers. A call that hangs blocks its worker until the deadline of the call."""
+    """The number of workers. A call that hangs blocks its worker until the deadline of the call."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class DeclaredStatusWriter:
         code: CodeType | None,
         clock: Clock,
     ) -> None:
-        """Take the function's `code`: messages name the line that raised an exception."""
+        """Take the function's `code`, so that messages can name the line that raised an error."""
         self._client = client
         self._resource = resource
         self._has_conditions = _has_conditions(version)

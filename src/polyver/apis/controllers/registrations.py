@@ -1,4 +1,4 @@
-"""Controller that writes the webhook configurations which Conversions and kinds need."""
+"""Controller that writes polyver's webhook configurations for admission."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _REGISTRATIONS = {
 class RegistrationController(Controller[str]):
     """Writes all webhook registrations.
 
-    There is a single key to reconcile, as all registrations are in two objects: a
-    MutatingWebhookConfiguration and a ValidatingWebhookConfiguration.
+    There is a single key to reconcile, because all registrations are in two objects: one
+    MutatingWebhookConfiguration and one ValidatingWebhookConfiguration.
     """
 
     name = "registrations"
@@ -55,7 +55,7 @@ class RegistrationController(Controller[str]):
         wanted: Sequence[AdmissionRegistration] = (),
         bundle: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
-        """Take `kinds` declared in Python, and the registrations of other capabilities in `wanted`.
+        """Take `kinds` declared in Python; `wanted` has the registrations of other capabilities.
 
         `bundle` returns the current CA bundle of the webhook server.
         """
@@ -82,7 +82,7 @@ class RegistrationController(Controller[str]):
             await self._keep(kind_name, resource, wanted)
 
     async def _converted(self) -> list[str]:
-        """Return the CRDs that have a Conversion and are not of a kind declared in Python."""
+        """Return the CRDs that have a Conversion, except those of kinds declared in Python."""
         known = {kind.definition().name for kind in self._kinds}
         found = await self._client.list(_CONVERSIONS, metadata=True)
         return sorted({each["metadata"]["name"] for each in found.items} - known)
@@ -100,7 +100,7 @@ class RegistrationController(Controller[str]):
     async def _keep(
         self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
     ) -> None:
-        """Apply registrations to one webhook configuration; webhooks of other managers are kept."""
+        """Apply registrations to a webhook configuration; keep webhooks of other managers."""
         found = await find(self._client, resource, _NAME)
         # The CA bundle is read after the configuration. So a slow replica cannot write an old
         # bundle over a new one: its write has an old resourceVersion and fails.

@@ -1,7 +1,7 @@
 """Conversion between the versions of a kind, by two-way rules or by functions.
 
-A field that a version cannot express is preserved beside the visible fields of the object, and is
-restored when the object is converted back.
+If a version cannot express a field, the field is preserved in an annotation or a reserved field of
+the object. It is restored when the object is converted back.
 """
 
 from polyver.apis.conversion._block import InvalidRules, RuleBlock

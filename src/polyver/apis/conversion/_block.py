@@ -1,12 +1,12 @@
 """A block of conversion rules, for whole objects or for a value inside of an object.
 
-This module interprets rules. It defines the result of a conversion over one edge (two versions and
-the rules between them); tests compare the compiled rules with it. A field that no rule names keeps
-its path, unless the other version does not have this field.
+This module interprets rules, and so defines the result of a conversion over one edge (two versions
+and the rules between them). Tests compare the compiled rules with this interpreter. A field that no
+rule names keeps its path, unless the other version does not have this field.
 
 `lost` finds values that converting back would not restore; these values are preserved. Some
-preserved values depend on visible fields. Such a value has a guard: a fingerprint of the fields on
-which it depends. It is restored only while these fields still have the same fingerprint.
+preserved values depend on visible fields. Such a value has a guard: a fingerprint of these visible
+fields. The value is restored only as long as the fingerprint of the fields is the same.
 """
 
 from __future__ import annotations
@@ -52,13 +52,15 @@ class InvalidRules(PolyverError):
 
 @dataclass(frozen=True, eq=False)
 class RuleBlock:
-    """Rules, and the schemas of the two values between which the rules convert."""
+    """Conversion rules, and the schemas of the values that they convert, one for each version."""
 
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
     root: bool = False
-    """True for rules of whole objects, which have metadata. In such objects, a top-level field such
-    as `spec` stays even if all fields inside are moved away.
+    """True if the rules convert whole objects, which have metadata.
+
+    A top-level field such as `spec` of a whole object stays even if rules move all fields inside it
+    away.
     """
     trivial: bool = field(init=False)
     """True if the block does not change values: there are no rules, and both schemas have the same
@@ -87,11 +89,11 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version that is written in this direction."""
+        """Return the schema of the version to which this direction converts."""
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version that is read in this direction."""
+        """Return the schema of the version from which this direction converts."""
         return self.places[1 if back else 0]
 
     # Objects.
@@ -121,12 +123,16 @@ class RuleBlock:
         return rule.run(values, back=back)
 
     def _applies(self, rule: ConversionRule, obj: Object) -> bool:
-        """Report whether to run a rule; a constant needs an object with its top-level field."""
+        """Report whether to run a rule.
+
+        A rule that sets a constant is run only if the object has the top-level field of the
+        constant.
+        """
         constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
         return not constant or rule.targets[0][0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
-        """Return the values to write; MISSING for labels and annotations that are not strings."""
+        """Return the values that a rule may write; an invalid label or annotation is MISSING."""
         if not self.root:
             return values
         paths = rule.ports(back=back)[1]
@@ -157,7 +163,7 @@ class RuleBlock:
         return lost | delta(again, obj, self.read(back=back))
 
     def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that one rule read and that running the rule back would not restore."""
+        """Find the values that a rule read and that running it backwards would not restore."""
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
         if not self.root or not touched or not writes:
@@ -205,7 +211,7 @@ class RuleBlock:
         return made
 
     def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
-        """Build the entry of `Lost` for a converted value; empty if nothing was lost."""
+        """Build the entry of `Lost` for a converted value; {} if nothing was lost."""
         if type(value) is dict and type(made) is dict:
             lost = self.lost(value, made, back=back)
             return {"in": lost} if lost else {}
@@ -247,7 +253,7 @@ class RuleBlock:
 
 
 class FieldClaims:
-    """The fields that rules read and write; each field may belong to only one rule."""
+    """The fields that rules read and write; two rules must not use the same field."""
 
     def __init__(self, rules: Iterable[ConversionRule] = ()) -> None:
         self._rules: list[ConversionRule] = []
@@ -322,7 +328,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove the outermost parent of a path that is not an object."""
+    """Remove the outermost parent of a path that has a value other than an object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

@@ -1,6 +1,7 @@
 """The builder of conversion rules: each call adds one two-way rule.
 
-Edges in Python call the builder directly; a Conversion in YAML is read with it.
+Edges that are declared in Python call the builder directly. The reader of Conversions in YAML calls
+it for each rule.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class InvalidRule(PolyverError):
 
 
 class Rules:
-    """The rules between two versions; each describes the conversion from the first to the second.
+    """The rules between two versions.
+
+    Each rule describes the conversion from the first to the second.
 
     polyver also derives the conversion back from each rule.
 
@@ -83,7 +86,7 @@ class Rules:
     def wrap(self, source: str, target: str) -> Rules:
         """Add a rule for a value that becomes the first item of a list in the second version.
 
-        Return the rules for the fields inside of the value.
+        Return an empty `Rules`, for rules about the fields inside of the value.
         """
         return self._nested(WrapRule(self._path(source), self._path(target), RuleBlock()))
 
@@ -138,21 +141,33 @@ class Rules:
         self._add(KeyedRule(self._path(source), self._path(target), RuleBlock(), key, value))
 
     def drop(self, at: str) -> None:
-        """Add a rule for a field that only the first version has; the second preserves it."""
+        """Add a rule for a field that only the first version has.
+
+        Objects in the second version preserve the value.
+        """
         self._add(DropRule(self._path(at)))
 
     def add(self, at: str) -> None:
-        """Add a rule for a field that only the second version has; the first preserves it."""
+        """Add a rule for a field that only the second version has.
+
+        Objects in the first version preserve the value.
+        """
         self._add(DropRule(self._path(at), added=True))
 
     def const(self, at: str, value: Any) -> None:
-        """Add a rule that sets a field of the second version, unless it has a preserved value."""
+        """Add a rule that sets a field of the second version to a constant.
+
+        If the field has a preserved value, this value is restored instead.
+        """
         if value is None:
             raise InvalidRule("const needs a value")
         self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
-        """Add a rule for each item of a list or value of a map; return the rules for its fields."""
+        """Add a rule for all items of a list or values of a map.
+
+        Return an empty `Rules`, for the fields inside of an item or value.
+        """
         keys = (key,) if isinstance(key, str) else tuple(key)
         if "" in keys:
             raise InvalidRule("the key of items has no name")
@@ -160,7 +175,7 @@ class Rules:
         return self._nested(each)
 
     def within(self, at: str, *, to: str = "") -> Rules:
-        """Add a rule for an object; return the rules for the fields inside of the object."""
+        """Add a rule for an object; return an empty `Rules` for the fields inside of the object."""
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
     def _nested(self, rule: ConversionRule) -> Rules:
@@ -205,7 +220,7 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
 
 
 def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """Return the names in the second version of the fields that identify an item."""
+    """Translate the fields that identify a list item to their names in the second version."""
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()

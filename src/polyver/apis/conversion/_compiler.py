@@ -1,10 +1,10 @@
-"""Compile conversion rules: write Python source for one function for each conversion path.
+"""Compile conversion rules: generate the source of one Python function for each conversion path.
 
 The compiled function converts an object whose fields are JSON that was not decoded (`Raw`). It
 decodes only the fields that rules read, and moves other fields without decoding them. It restores
-preserved fields, and preserves values that the target version cannot express, with the same results
-as the interpreter in `_block`. It raises `Unusual` for an object that only the interpreter can
-convert.
+preserved fields, and preserves values that the target version cannot express. The results are the
+same as those of the interpreter in `_block`. For an object that only the interpreter can convert,
+the function raises `Unusual`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
 
 
 class _Writer:
-    """Collects source code, and the values to which the code refers by name."""
+    """Collects the lines of generated code, and the values that the code uses by name."""
 
     def __init__(self) -> None:
         self.indent = 0
@@ -120,9 +120,9 @@ class _BlockWriter:
     block: RuleBlock
     back: bool
     losing: bool
-    """True if the written code preserves lost values; False if it raises Loses instead."""
+    """True if the generated code preserves lost values; False if it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """`Settled` of the versions before this block on the conversion path, and of those after it."""
+    """`Settled` for the versions before this block on the conversion path, and for later ones."""
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
 
@@ -181,7 +181,10 @@ class _BlockWriter:
         return 1 if self.block.root else 0
 
     def _anchors(self) -> dict[int, str]:
-        """Write code that records first whether the top-level field of each constant exists."""
+        """Write code that records whether the object has the top-level field of each constant.
+
+        The field is tested before any rule changes the object.
+        """
         found: dict[int, str] = {}
         for rule in self.block.rules:
             if isinstance(rule, ConstRule) and self.block.root and len(rule.at) > 1:
@@ -191,7 +194,7 @@ class _BlockWriter:
         return found
 
     def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
-        """Write code that removes the values that rules read; return the variables of each rule."""
+        """Write code that moves the values that rules read to variables; return these by rule."""
         found = {path: self.out.fresh("v") for path in _flat(reads)}
         by_holder: dict[str, list[Path]] = {}
         for path in found:
@@ -243,7 +246,7 @@ class _BlockWriter:
 
 @dataclass(slots=True)
 class _RuleWriter:
-    """Writes the code for one rule, whose values are in variables."""
+    """Writes the code for one rule; the values that the rule reads are in variables."""
 
     block: _BlockWriter
     rule: ConversionRule
@@ -284,7 +287,10 @@ class _RuleWriter:
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _interpreted(self, made: Sequence[str]) -> str:
-        """Build the code that lets the interpreter run this rule, or that raises Loses."""
+        """Build the code that lets the interpreter run this rule.
+
+        If values must not be lost (`losing` is False), the code raises Loses instead.
+        """
         if not self.block.losing:
             return "raise Loses"
         block, back = self.block.block, self.block.back
@@ -302,7 +308,7 @@ class _RuleWriter:
         return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
-        """Build the condition that there is a preserved field at a path which this rule writes."""
+        """Build the condition that a path which this rule writes has a preserved field."""
         if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
@@ -379,7 +385,10 @@ class _RuleWriter:
         self._write([made])
 
     def _guarded(self, made: str) -> None:
-        """Write code that converts a value, and that calls the interpreter if something is lost."""
+        """Write code that converts a value.
+
+        If a part of the value would be lost, the code calls the interpreter.
+        """
         line, value = self._out.line, self.values[0]
         line("try:")
         self._out.indent += 1
@@ -391,7 +400,10 @@ class _RuleWriter:
         line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
-        """Write code that converts a value, and that raises Loses if a part of it is lost."""
+        """Write code that converts a value.
+
+        If a part of the value would be lost, the code raises Loses.
+        """
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
             case KeyedRule():

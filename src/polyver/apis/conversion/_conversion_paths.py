@@ -1,9 +1,9 @@
-"""One function for each conversion path between two versions, and the interpreter.
+"""The conversion paths between versions, with one function each, and the interpreter.
 
-A conversion path leads from one version to another over one or more edges. Its function converts
-objects whose fields may still be encoded JSON, as one request to a webhook may contain hundreds of
-objects. Fields that no rule reads are never decoded. Conversion functions of users get the whole
-object, decoded once.
+A conversion path leads from one version to another over one or more edges. The function of a path
+converts objects whose fields may still be encoded JSON. Fields that no rule reads are never
+decoded, because a request to a webhook may contain hundreds of objects. Conversion functions of
+users get the whole object, decoded once.
 
 The interpreter converts an object edge by edge, and so defines the result of a conversion. Tests
 compare the results of compiled rules with those of the interpreter.
@@ -40,7 +40,7 @@ Schemas = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class ConversionPath:
-    """The function that converts between two versions, and its properties."""
+    """The function that converts objects from one version to another, and its properties."""
 
     convert: ConvertOpened
     calls_functions: bool
@@ -172,10 +172,12 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version with preserved fields, the last hop to it, and the object before it.
+        """Yield each version with preserved fields, the last hop to it, and the object before.
 
-        The last hop is the edge over which a conversion reaches that version. Defaults are filled
-        into the objects, as an API server may fill in defaults between any two conversions.
+        The object before is the object converted to the source version of this last hop.
+
+        The objects have the defaults of their version, because an API server may fill in defaults
+        between any two conversions.
         """
         known = [each for each in carry.lost if each in self._tree.versions]
         ways = {each: self._tree.way(version, each) for each in known}

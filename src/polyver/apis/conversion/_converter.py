@@ -1,7 +1,7 @@
 """Convert the objects of one kind from any of its versions to any other, without loss.
 
-Each conversion path has one compiled function. If it refuses an object, the interpreter converts
-the object. Both give the same results.
+Each conversion path has one compiled function. If the function refuses an object, the interpreter
+converts the object. Both give the same results.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Keep preserved fields in the top-level field `carry`; if that is "", in an annotation."""
+        """Take `carry`, a top-level field for preserved fields; if it is "", use an annotation."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
@@ -116,11 +116,11 @@ class Converter:
         return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
 
     def versions_between(self, source: str, target: str) -> list[str]:
-        """Return the versions that a conversion leads through, without the first and the last."""
+        """Return the intermediate versions of a conversion from one version to another."""
         return [hop.target for hop in self.tree.way(source, target)][:-1]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
-        """Convert an object by the compiled rules; return None if they cannot convert it."""
+        """Convert an object by compiled rules; return None if it needs the interpreter."""
         path = self._paths[source, target]
         if path is None or path.calls_functions:
             return None
@@ -132,7 +132,7 @@ class Converter:
         return None if made is None else _plain(_encode(made))
 
     def interpreted(self, obj: Object, source: str, target: str) -> Object:
-        """Convert an object, given without apiVersion, by the interpreter."""
+        """Convert an object by the interpreter. The object and the result have no apiVersion."""
         visible, carry = self.keeping.split(obj)
         if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
             found = format_of(carry.unknown)
@@ -159,9 +159,9 @@ class Converter:
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
         """Return the function that converts objects whose fields may be undecoded JSON, or None.
 
-        The function may change an object in place. It returns None for an object that only
-        `convert_raw` can convert. If only `convert_raw` can convert between the two versions, there
-        is no function, and None is returned instead.
+        Return None instead of a function if only `convert_raw` can convert between the two
+        versions. The function may change an object in place. It returns None for an object that
+        only `convert_raw` can convert.
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert

@@ -2,11 +2,13 @@
 
 `Lost` is plain data in the format of preserved fields. It has an entry for each path. The entry has
 the value of the field (`is`), or states that the field did not exist (`absent`). The entry of a
-list has the losses of its items: by the key of the item (`by`), or else by its position (`at`).
+list has the lost values of its items, by the key of each item (`by`) or, if there are no unique
+keys, by its index (`at`).
 
-Some lost values may be restored only while certain visible fields are unchanged. The entry of such
-a value has a guard: the fingerprint of these fields (`if`), or of all visible fields (`whole`).
-Guards are set last, when the conversion is complete and the final form of the object is known.
+Some lost values may be restored only as long as certain visible fields are unchanged. The entry of
+such a lost value has a guard: the fingerprint of these visible fields (`if`), or of all visible
+fields (`whole`). Guards are set last, when the conversion is complete and the final form of the
+object is known.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def _compare(
 
 
 def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict[str, Any]:
-    """Build the entry for two lists that differ only inside of their items, else {}."""
+    """Build the entry for two lists that differ only inside of their items; {} for other lists."""
     if type(have) is not list or type(want) is not list or len(have) != len(want):
         return {}
     pairs = list(zip(have, want, strict=True))
@@ -92,7 +94,10 @@ def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict
 def item_losses(
     losses: Sequence[Lost], have: Sequence[Any], want: Sequence[Any], keys: Sequence[str]
 ) -> Lost:
-    """Build the entry for a list whose items lost values: by key if the keys are unique."""
+    """Build the entry for a list whose items lost values.
+
+    The items are identified by their keys if the keys are unique, else by their indexes.
+    """
     if not any(losses):
         return {}
     names = item_names(want, keys)
@@ -235,7 +240,7 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:
-    """Return the entries without the `stale` ones, given by `id()`, and without empty ones."""
+    """Remove the entries whose `id()` is in `stale`, and entries that become empty."""
     kept: Lost = {}
     for path, entry in lost.items():
         if id(entry) not in stale and (left := _entry_without(entry, stale)):

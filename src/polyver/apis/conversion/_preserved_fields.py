@@ -1,5 +1,6 @@
-"""Preserved fields: values that the version of an object cannot express, kept in the object as
-JSON.
+"""Preserved fields: values that the version of an object cannot express.
+
+Preserved fields are kept in the object as JSON.
 
 The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`. It is
 stored in an annotation, or in a field that the kind reserves.
@@ -55,7 +56,7 @@ class CarryTooLarge(PolyverError):
 
 @dataclass(slots=True)
 class PreservedFields:
-    """The preserved fields by version, and what else is needed to restore the original object."""
+    """The preserved fields by version, and further data for restoring the original object."""
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
@@ -104,8 +105,8 @@ _decode = msgspec.json.Decoder(_Written).decode
 def _read(text: object) -> PreservedFields:
     """Parse preserved fields; keep the text if its format is unknown.
 
-    Another product release may have written the text. After an upgrade or a roll-back to that
-    product release, it can read the text again.
+    Another product release of polyver may have written the text. After an upgrade or a roll-back to
+    that product release, it can read the text again.
     """
     if not isinstance(text, str):
         return PreservedFields()
@@ -123,7 +124,7 @@ def _read(text: object) -> PreservedFields:
 
 
 def _may_restore(text: str, entry: Mapping[str, Any]) -> bool:
-    """Report whether a conversion may write a preserved field; most of metadata is fixed."""
+    """Report whether a conversion may restore a preserved field; most metadata must not change."""
     if not text.startswith(_FIXED_FIELDS):
         return True
     path = parse_path(text)
@@ -175,7 +176,7 @@ format.
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """The limit for all annotations of an object together."""
 _FIELD_LIMIT: Final = 1024 * 1024
-"""A little less than the limit of etcd for a whole object."""
+"""The limit for preserved fields in a field; etcd's limit for a whole object is higher."""
 
 
 class PreservedFieldsLocation(Protocol):
@@ -226,7 +227,7 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Separate an object from its preserved fields; remove an empty map of annotations."""
+        """Separate an object from its preserved fields; remove the annotations if none is left."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
@@ -341,9 +342,9 @@ class PreservedInField:
 class PreservedFieldsStore:
     """The location of preserved fields, and a second annotation if the location is occupied.
 
-    The location is occupied if it has preserved fields in a format that this product release does
-    not know. They are kept unchanged, so that the product release that wrote them can read them
-    again after an upgrade or a roll-back.
+    The location is occupied if it has preserved fields in a format that this product release of
+    polyver does not know. These preserved fields are kept unchanged. The product release that wrote
+    them can read them again after an upgrade or a roll-back.
     """
 
     def __init__(self, place: PreservedFieldsLocation) -> None:

@@ -1,4 +1,4 @@
-"""Functions that compiled rules call, and the exceptions with which they refuse an object.
+"""Functions that compiled rules call, and exceptions by which these functions refuse an object.
 
 A value is `Raw` (JSON that was not decoded) or plain data; each function accepts both. A function
 raises `Unusual` or `Loses` for a value that it cannot convert. The interpreter then converts or
@@ -49,8 +49,9 @@ __all__ = [
 
 Convert = Callable[[Any], Any]
 Lossless = Callable[..., Any]
-"""Runs a rule on the values that the rule reads, of which at least one is not missing. Returns a
-sequence if the rule writes several values.
+"""Runs a rule on the values that it reads; at least one of them is not MISSING.
+
+Returns a sequence if the rule writes several values.
 """
 
 fields = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -133,7 +134,7 @@ def is_const(value: Any, encoded: bytes, const: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RuleByInterpreter:
-    """Lets the interpreter run one rule, with the fields that the rule loses and restores."""
+    """Lets the interpreter run one rule; fields of this rule are also preserved and restored."""
 
     block: RuleBlock
     rule: ConversionRule
@@ -185,7 +186,7 @@ _LARGE: Final = 10**18
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Build a function that runs a rule for single values, such as a cast, on plain values.
+    """Build a function that runs a rule such as a cast, which has no rules inside, on plain values.
 
     The function returns None if a value would be lost.
     """

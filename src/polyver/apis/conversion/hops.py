@@ -40,7 +40,7 @@ class ConversionStep(Protocol):
         ...
 
     def restored(self, made: Object, lost: Lost) -> Object:
-        """Return the converted object `made` with its `lost` fields restored."""
+        """Return `made`, the result of `run`, with its `lost` fields restored."""
         ...
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
@@ -76,8 +76,8 @@ class ByFunctions:
     """One direction of an edge that is a pair of functions.
 
     A field is lost if converting by `there` and then by `back` does not return the field with the
-    same value. Nothing states on which other fields a lost field depends. So it is restored only
-    while the function still returns the same value at the path of the lost field.
+    same value. It is unknown on which other fields a lost field depends. So the lost field is
+    restored only as long as the function still returns the same value at the path of this field.
     """
 
     there: Function
@@ -116,8 +116,8 @@ class ByFunctions:
 class _ByUnfitRules(ByRules):
     """One direction of an edge whose rules name fields that a version lacks.
 
-    An API server prunes the values that the rules write to such fields. So the rules are treated
-    like functions, which may lose any field.
+    An API server prunes values in fields that a version lacks. So rules that name such fields are
+    treated like functions: any field may be lost.
     """
 
     @property
@@ -146,10 +146,8 @@ class _ByUnfitRules(ByRules):
 def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
     """Return the steps of a conversion path if they can be compiled, else None.
 
-    Rules can be compiled if they name only fields that the versions have.
-
-    They cannot be compiled if only one of two neighbouring versions has a schema: any field may be
-    lost then.
+    Rules cannot be compiled if they name fields that a version lacks. They also cannot be compiled
+    if only one of the two versions of a step has a schema, because any field may be lost then.
     """
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     half_known = any(step.block.places.count(None) == 1 for step in steps)
@@ -191,13 +189,13 @@ def _guards(lost: Lost, made: Any, place: StructuralSchema | None) -> Iterator[G
 
 
 class PrunedObject(dict[str, Any]):
-    """An object that has only fields of its schema, and need not be pruned."""
+    """An object that has only fields of its schema, so that it need not be pruned."""
 
 
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
-    """Call a conversion function; prune its result, and copy the fixed fields from the input.
+    """Call a conversion function, prune its result, and copy the fixed metadata from the input.
 
-    The function is not called for an object that has only metadata, which an API server sends too.
+    An API server also sends objects that have only metadata. The function is not called for them.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = _copied(obj)

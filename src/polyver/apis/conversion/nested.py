@@ -1,6 +1,6 @@
 """Rules for values that have fields inside: objects, lists and maps.
 
-A lost value is recorded with its item and its field. So when a client edits one field, the lost
+Each lost value is recorded for one field of one item. So when a client edits one field, the lost
 values of other fields can still be restored.
 """
 
@@ -53,18 +53,18 @@ class _Nested(SingleFieldRule):
         return replace(self, inside=self.inside.bound(source, target))
 
     def _entry(self, lost: Lost, *, back: bool) -> dict[str, Any]:
-        """Return the entry in `lost` for the value that this rule writes."""
+        """Return the entry in `lost` for the path that this rule writes."""
         found: dict[str, Any] = lost.get(show_path(self.source if back else self.target), {})
         return found
 
     def _told(self, entry: dict[str, Any], *, back: bool) -> Lost:
-        """Build `Lost` from the entry for the value that this rule reads."""
+        """Build a `Lost` with the entry for the path that this rule reads."""
         return {show_path(self.target if back else self.source): entry} if entry else {}
 
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that has another path in the other version, or has other fields inside."""
+    """A field that has another path, or other fields inside, in the other version."""
 
     name: ClassVar[str] = "move"
 
@@ -149,7 +149,9 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The fields that identify an item in each version; by default the list map keys of the schema.
+    """The fields that identify a list item: `source_keys` in `from`, `target_keys` in `to`.
+
+    By default, these are the list map keys of the schema.
     """
 
     def _bound(
@@ -228,7 +230,10 @@ class EachRule(_Nested):
         yield from super().guards(lost, values, back=back)
 
     def _list_guards(self, entry: dict[str, Any], value: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of items, each identified by its key in the version with lost fields."""
+        """Yield the guards of list items.
+
+        An item is identified by its key in the version to which the lost fields belong.
+        """
         items = value if type(value) is list else []
         made = [self.inside.run_value(item, back=back) for item in items]
         keys = self.source_keys if back else self.target_keys
@@ -247,7 +252,7 @@ class EachRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class KeyedRule(_Nested):
-    """A field that is a list in one version, and in the other a map by a key of the items."""
+    """A field that is a list in one version, and a map by a key of the items in the other."""
 
     key: str
     value: str
@@ -278,7 +283,7 @@ class KeyedRule(_Nested):
         return made
 
     def _inner(self, item: dict[str, Any]) -> Any:
-        """Return an item's value in the map: the item without its key, or one field of the item."""
+        """Return the map's value for an item: the item without its key, or one of its fields."""
         if self.value:
             return item[self.value]
         return {name: value for name, value in item.items() if name != self.key}
@@ -294,7 +299,7 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Report whether a value of the map can become an item: the value must not have the key."""
+        """Report whether a value of the map can become an item: it must not have the key field."""
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
@@ -377,7 +382,7 @@ class KeyedRule(_Nested):
                 yield from guards(inner, seen.get(name, MISSING), None)
 
     def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
-        """Convert the list or map that is read to the form of the other version, by key."""
+        """Convert a list or map to the form of the other version; return the values by key."""
         if back:
             items = self._list(found) if type(found) is dict else []
             return {item[self.key]: item for item in items}

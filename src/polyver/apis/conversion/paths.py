@@ -1,7 +1,8 @@
 """Paths of fields: `spec.schedule`, or `metadata.annotations["ex.io/mode"]`.
 
-A path names only fields of objects. Rules for the items of a list reach the fields inside of the
-items. In metadata, a conversion may write only labels and annotations, whose values are strings.
+A path names only fields of objects, and no list items. A rule for a list contains further rules for
+the fields of its items. In metadata, a conversion may write only labels and annotations, whose
+values are strings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Conversion rules: each converts fields between two versions, in both directions.
 
-A rule never fails. A value that it cannot convert exactly is left out or approximated. Running the
-rule back then gives another value; this shows the loss, and the original value is preserved in the
-object.
+A rule never fails. A value that it cannot convert exactly is left out or approximated. In this
+case, running the rule backwards gives another value than the original value. So polyver detects the
+loss, and preserves the original value in the object.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class ConversionRule(ABC):
     @property
     @abstractmethod
     def sources(self) -> tuple[Path, ...]:
-        """The fields of `from` that only this rule reads."""
+        """The fields of the version `from` that belong to this rule alone."""
 
     @property
     @abstractmethod
     def targets(self) -> tuple[Path, ...]:
-        """The fields of `to` that only this rule writes."""
+        """The fields of the version `to` that belong to this rule alone."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """Return the paths that the rule reads in a direction, and the paths that it writes."""
+        """Return the paths that the rule reads, and the paths that it writes, in a direction."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
@@ -67,11 +67,11 @@ class ConversionRule(ABC):
         """Convert the values that were read to the values to write."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that the rule read and that running the rule back would not restore."""
+        """Find the values that the rule read and that running it backwards would not restore."""
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
-        """Return the values that the rule read and that differ from those in `again`."""
+        """Return the original `values` that differ from `again`, the result of converting back."""
         reads, _ = self.ports(back=back)
         return {
             show_path(path): was(value, guarded=True)
@@ -179,7 +179,7 @@ class SplitRule(ConversionRule):
     separator: str
     types: tuple[Type, ...]
     absent: str | None = None
-    """The part of the string that stands for a missing field."""
+    """The part of the string that stands for a missing field; None if there is no such part."""
     name: ClassVar[str] = "split"
 
     @property
@@ -203,7 +203,10 @@ class SplitRule(ConversionRule):
         return MISSING if text == self.absent else cast(text, "string", kind)
 
     def _joined(self, parts: Ports) -> Any:
-        """Join the parts; a missing part becomes `absent`, or ends the string without `absent`."""
+        """Join the parts.
+
+        A missing part is written as `absent`; if that is None, the string ends.
+        """
         if all(part is MISSING for part in parts):
             return MISSING
         texts: list[str] = []
@@ -246,7 +249,7 @@ class DropRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class ConstRule(ConversionRule):
-    """A field of `to` with a constant value; `from` does not have it."""
+    """A field that only the version `to` has, with a constant value."""
 
     at: Path
     value: Any

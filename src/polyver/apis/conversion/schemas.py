@@ -1,12 +1,12 @@
 """Compare the schemas of two versions, for the conversion between them.
 
-- A field that only one of the versions has must be preserved, as an API server would prune the
-field from converted objects. So the schemas imply a rule for this field. Fields that neither schema
-has are not changed, and are left to the API server.
+- A field that only one of the versions has must be preserved, because an API server would prune the
+  field from converted objects. So the schemas imply a rule for this field. Fields that neither
+  schema has are not changed: pruning them is left to the API server.
 - Objects that conversion functions return are pruned as an API server prunes them: fields that the
-schema lacks are removed.
+  schema lacks are removed.
 - Compiled rules cannot convert all objects. The schemas decide which fields need the interpreter,
-and at which fields defaults may be filled in.
+  and at which fields defaults may be filled in.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def items(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
-    """Remove, in place, the fields that the source schema allows and the target schema does not."""
+    """Remove the fields that the source schema allows and the target schema does not, in place."""
     if target is None:
         return
     if type(value) is dict:
@@ -130,7 +130,7 @@ def is_open(place: StructuralSchema) -> bool:
 
 
 class _Paths:
-    """The paths in one version that rules name."""
+    """The paths that rules name in one version."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.exact = frozenset(paths)
@@ -200,7 +200,7 @@ def _within(
 
 
 def _is_listed(place: StructuralSchema) -> bool:
-    """Report whether a schema is for a list or a map of values, without named fields."""
+    """Report whether a schema describes a list or a map, and no named fields."""
     listed = place.items is not None or place.values is not None
     return listed and not place.fields and not place.preserves
 
@@ -208,7 +208,10 @@ def _is_listed(place: StructuralSchema) -> bool:
 def _alone(
     path: Path, place: StructuralSchema | None, named: _Paths, *, added: bool
 ) -> Iterator[ConversionRule]:
-    """Yield a drop rule for a field that one version lacks, or for its parts that no rule names."""
+    """Yield a drop rule for a field that only one version has.
+
+    If rules name parts of the field, yield a drop rule for each other part.
+    """
     if place is None or path in named.exact:
         return
     if path not in named.around:
@@ -280,7 +283,7 @@ def _leave(_: Any) -> None:
 
 
 def _empty(value: Any) -> None:
-    """Remove all fields of a value, for a schema without fields."""
+    """Remove all fields of a value, because its schema has no fields."""
     if type(value) is dict:
         value.clear()
     elif type(value) is list:
@@ -315,13 +318,18 @@ def _has_null(value: Any) -> bool:
 
 
 Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
-"""By the path of an object: the fields that it may have (None: any field), and the fields that it
-must not have.
+"""The objects that compiled rules can convert.
+
+For the path of each object inside, there are the fields that it may have (None: any field), and the
+fields that it must not have.
 """
 
 
 def watched(block: RuleBlock, *, back: bool) -> Watched:
-    """Find the fields that the target version lacks and no rule names, by their object's path."""
+    """Find the fields that the target version lacks and no rule names, by object.
+
+    Only the interpreter can convert an object that has such a field.
+    """
     source, target = block.read(back=back), block.written(back=back)
     found: Watched = {}
     if target is not None:
@@ -369,13 +377,13 @@ def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
 
 
 def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
-    """Return `Settled` for some paths in a schema, combined with the given one."""
+    """Return a `Settled` for some paths in a schema, combined with the given `far`."""
     found = place is not None and any(_has_default(place, path) for path in paths)
     return Settled(place is not None or far.has_schema, found or far.has_defaults)
 
 
 def all_settled(places: Iterable[StructuralSchema | None]) -> Settled:
-    """Return `Settled` for several schemas together."""
+    """Return one `Settled` for several schemas together."""
     found = [place for place in places if place is not None]
     return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
 

@@ -1,7 +1,7 @@
 """Plain values: fingerprints, and casts from one type to another.
 
-A cast gives the same value in another type, or else the nearest value. Casting back and comparing
-shows which of the two it is.
+A cast gives the same value in another type or, if there is none, the nearest value. To find out
+which, the caller casts back and compares.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _settled(value: Any) -> Any:
 
 
 def cast(value: Any, source: Type, target: Type) -> Any:
-    """Convert a value to another type: exactly, else to the nearest value, else to MISSING.
+    """Convert a value to another type; if that is impossible, to the nearest value or to MISSING.
 
     >>> cast("8080", "string", "integer"), cast("08080", "string", "integer")
     (8080, 8080)

@@ -80,7 +80,10 @@ _CARRY = "Preserved fields: fields of other versions that this version lacks. Se
 
 
 def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type | None]) -> None:
-    """Raise an error unless each hook is for a declared version, and takes its class or a dict."""
+    """Raise an error for a hook with an unknown version or a wrong type.
+
+    A hook takes an object of the class of its version, or a dict.
+    """
     for hook in hooks:
         if hook.version not in classes:
             fact = f"{hook.name} is for {kind} {hook.version}, which is not declared"

@@ -173,7 +173,7 @@ def _is_ours(cls: type) -> bool:
 
 
 def _held(place: FieldSchema) -> tuple[Any, Any]:
-    """Return the type and the default of a field in the built class."""
+    """Return the type and the default that a field has in the built class."""
     if not place.takes_null:
         return place.python | None, None
     if place.python is Any:
@@ -182,7 +182,7 @@ def _held(place: FieldSchema) -> tuple[Any, Any]:
 
 
 def _data(place: FieldSchema) -> Any:
-    """Return a default as plain data."""
+    """Convert the default of a field to plain data."""
     try:
         data = plain(place.default)
         if msgspec.json.decode(msgspec.json.encode(data)) == data:

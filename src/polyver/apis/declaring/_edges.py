@@ -1,7 +1,7 @@
 """Connect the versions of a declared kind by rules, functions, methods, or one function for all.
 
-Each way of declaring a conversion adds edges to the same tree of versions, so users can combine the
-ways. An edge connects two versions.
+An edge connects two versions. All these ways to declare a conversion add edges to the same tree of
+versions, so users can combine the ways.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ def _plain(hook: KindHook, source: str, target: str) -> Function:
 def _data(made: Any, name: str, version: str, source: Object) -> Object:
     """Convert the result of a user's function to plain data.
 
-    An object may lack required fields. `_read` has added a missing required part (a field that is
-    an object itself) as an empty object. If that part is still empty, and `source` does not have
-    it, it is removed again.
+    The input object may have lacked required fields. If a required field has an object as its value
+    (a part), `_read` has added an empty object. If this part is still empty, and `source` does not
+    have it, the part is removed again.
     """
     if isinstance(made, dict):
         return made
@@ -221,9 +221,9 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
-    """Return one version of each group of connected versions that is not connected to the hub.
+    """Return one version of each group of versions that no edges connect to the hub.
 
-    Errors in the edges are not reported here; building the tree reports them.
+    Errors in the edges are not reported here, but when the tree is built.
     """
     found: list[str] = []
     reached = _reached(hub, edges)
@@ -248,7 +248,7 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Return the conversion methods of a version's class, without those of other versions."""
+    """Return the conversion methods of a version's class; ignore those of its base versions."""
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
     theirs = {base for other in others if other in bases for base in other.__mro__}

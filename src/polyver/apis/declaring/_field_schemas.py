@@ -1,7 +1,7 @@
 """Build the structural schema and the Python type of a field from its type hint and markers.
 
 When an object is read, only types are checked. An API server checks the rest of the schema at each
-write, and an object that was stored under an older schema must still be readable.
+write. An object that was stored under an older schema must still be readable.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _RULES = "x-kubernetes-validations"
 
 @dataclass(slots=True)
 class FieldSchema:
-    """The schema and type of a field while they are built from its type hint and markers."""
+    """The schema and Python type of a field while they are built from its hint and markers."""
 
     schema: dict[str, Any]
     python: Any
-    """The Python type in objects."""
+    """The Python type of the field's values in objects of the declared class."""
     at: str
     """The path of the field in the declaration: `CronTabV1.Spec.replicas`."""
     optional: bool = False
@@ -172,7 +172,7 @@ _NUMBERS = (*_BOUNDS, "multiple_of")
 
 
 def _limits(mark: object) -> Iterator[tuple[str, Any]]:
-    """Yield the limits that a marker has as attributes, such as `ge` or `max_length`."""
+    """Yield the limits that a marker states by attributes, such as `ge` or `max_length`."""
     for name in (*_NUMBERS, "min_length", "max_length"):
         value = getattr(mark, name, None)
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -49,7 +49,7 @@ def shown_name(declared: type | Callable[..., Any]) -> str:
 
 
 def flavour(cls: type) -> str:
-    """Return which sort of class it is: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return the sort of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
@@ -105,7 +105,10 @@ def _plain(cls: type) -> dict[str, tuple[str, Any]]:
 
 
 def _missing(cls: type) -> dict[str, tuple[str, Any]]:
-    """Return the keys of a TypedDict that are not required, with the default None."""
+    """Return the name and the default of each key of a TypedDict.
+
+    The default is None for a key that is not required, else ABSENT.
+    """
     hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
     needed: frozenset[str] = vars(cls)["__required_keys__"]
     optional = [name for name in hints if name not in needed or "NotRequired" in str(hints[name])]

@@ -44,15 +44,19 @@ class Outcome:
     """
 
     status: Any = None
-    """The whole status, as plain data or as an object of the declared class. None keeps the status.
+    """The whole status, as plain data or as an object of the declared class.
+
+    With None, the status is not changed.
     """
     objects: Sequence[Any] | None = None
-    """All objects that must exist. They are applied with an owner reference, so they are deleted
-    together with their owner. An object that was applied earlier and is not in this sequence is
-    deleted. None keeps the objects that exist.
+    """All objects that must exist.
+
+    They are applied with an owner reference, so they are deleted together with their owner. An
+    object that was applied earlier and is not in this sequence is deleted. With None, nothing is
+    applied or deleted.
     """
     after: float | None = None
-    """Seconds until the next call, even if nothing changes."""
+    """Seconds until the function is called again, even if nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class KindHook:
         return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
-        """Copy an object in the form that the function takes; the function may change the copy."""
+        """Copy an object to the form that the function takes; the function may change the copy."""
         return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
 
 
@@ -96,7 +100,10 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
-    """Call hooks that set defaults; keep the object's fields that the hooks' class lacks."""
+    """Call hooks that set defaults; return the object with the defaults.
+
+    Fields of the object that the class of a hook lacks are kept.
+    """
     found: Object = dict(obj)
     for hook in hooks:
         given = hook.taken(found)
@@ -108,7 +115,10 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """Apply the changes from `before` to `after`, which lack some fields, to the whole object."""
+    """Apply the difference between `before` and `after` to the whole object.
+
+    `before` and `after` lack the fields that the class of the hook lacks.
+    """
     if before == after:
         return whole
     match whole, before, after:
@@ -128,7 +138,10 @@ def _changed(whole: Any, before: Any, after: Any) -> Any:
 def problems(
     hooks: Iterable[KindHook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[Problem]:
-    """Call hooks that check an object; return all problems, also of hooks that raise ValueError."""
+    """Call hooks that check an object; return all problems.
+
+    If a hook raises ValueError, its message is also a problem.
+    """
     found: list[Problem] = []
     for hook in hooks:
         try:

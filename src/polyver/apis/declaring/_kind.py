@@ -1,4 +1,4 @@
-"""A kind declared in Python: its names, a class for each version, edges, hooks, a controller."""
+"""A kind declared in Python: its names, a class for each version, edges, hooks and a controller."""
 
 from __future__ import annotations
 
@@ -76,10 +76,11 @@ class Kind:
         strategy: Literal["None"] | None = None,
         carry: str = "",
     ) -> None:
-        """Declare a kind; with `strategy="None"` versions differ only in apiVersion.
+        """Declare a kind; `strategy="None"` states that its versions differ only in apiVersion.
 
-        Such versions need no edges. With `carry`, all versions get a top-level field of this name,
-        in which polyver stores preserved fields: values that a version cannot express.
+        Versions that differ only in apiVersion need no edges. With `carry`, all versions get a
+        top-level field of this name, in which polyver stores preserved fields: values that a
+        version cannot express.
         """
         self.kind = kind
         self.group = group
@@ -156,7 +157,7 @@ class Kind:
         scale: Scale | None = None,
         selectable: Sequence[str] = (),
     ) -> Callable[[type[T]], type[T]]:
-        """Declare a version by the decorated class, and return the class for its objects.
+        """Declare a version by the decorated class; return the class for objects of this version.
 
         `deprecated` may be the text of the warning for clients. By default, `status` is True if the
         class has a field `status`. The returned class replaces the decorated one; its objects are
@@ -197,7 +198,7 @@ class Kind:
             raise InvalidKind(fact)
 
     def definition(self) -> Definition:
-        """Return the kind as data; raise an error if the kind as a whole is invalid."""
+        """Return the kind as data; raise an error if the kind is invalid or incomplete."""
         if self._definition is None:
             made = self._given or _checks.complete(self, tuple(self._declared.values()))
             classes = {version.name: self.versions.get(version.name) for version in made.versions}
@@ -250,7 +251,9 @@ class Kind:
         return read
 
     def converts(self, source: str, target: str) -> Callable[[F], F]:
-        """Connect two versions in one direction by a function; the other direction needs its own.
+        """Declare a function that converts from one version to another.
+
+        The other direction needs a function of its own.
 
         The function gets an object of the version's class, or a dict if its type hint is a dict.
         """
@@ -331,7 +334,10 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The controller's function as a hook; its version is "" for the storage version."""
+        """The function of the controller as a hook.
+
+        Its version is "" if it takes the storage version.
+        """
         assert self._takes is not None
         return self._takes
 
@@ -362,7 +368,7 @@ def part(cls: type[T]) -> type[T]:
 
 
 def _around(frame: FrameType) -> Mapping[str, Any]:
-    """Return the names in scope where a class or function is declared."""
+    """Return the names in scope at the place where a class or function is declared."""
     return {**frame.f_globals, **frame.f_locals}
 
 

@@ -1,7 +1,7 @@
 """Markers for types and classes: limits, formats, lists with keys, CEL rules, field names.
 
-The limits in a marker are found by the names of its attributes. So markers of the packages
-annotated_types and msgspec (`Meta`) work, too.
+The limits in a marker are found by the names of its attributes. So users can also use markers of
+the packages annotated_types and msgspec (`Meta`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MARKS = "__polyver_marks__"
 
 
 ABSENT: Any = msgspec.UNSET
-"""Stands for a missing field, where None stands for the value null."""
+"""Stands for a missing field of a type for which null is a value. (None then stands for null.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Lt:
 
 @dataclass(frozen=True, slots=True)
 class MultipleOf:
-    """A multiple of this number."""
+    """The value must be a multiple of this number."""
 
     multiple_of: int | float
 
@@ -103,7 +103,7 @@ class MaxLength:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A string in which this regular expression, in Go's syntax, must match some part."""
+    """A regular expression, in Go's syntax, that must match some part of the string."""
 
     pattern: str
 
@@ -117,7 +117,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class ListSet:
-    """A list with unique items, each with its own owner in server-side apply."""
+    """A list with unique items; in server-side apply, each item has its own owner."""
 
 
 class ListMap:
@@ -161,7 +161,7 @@ def marks_of(cls: type) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Atomic(_ClassMark):
-    """A list, map or class that has a single owner, as a whole, in server-side apply."""
+    """A list, map or class that, in server-side apply, has a single owner as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Rule(_ClassMark):
 
 @dataclass(frozen=True, slots=True)
 class NullMarker:
-    """Marks a type for which null is a value, and differs from a missing field."""
+    """Marks a type for which null is a value that differs from a missing field."""
 
 
 @dataclass(frozen=True, slots=True)

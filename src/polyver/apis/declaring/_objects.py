@@ -36,7 +36,7 @@ class NotAsDeclared(PolyverError):
 
 
 class Time(datetime):
-    """A time that keeps its notation: it is written as it was read, such as with 'Z' at the end."""
+    """A time that keeps its notation, such as 'Z' at the end: it is written as it was read."""
 
     _text: str = ""
 
@@ -59,8 +59,9 @@ def is_part(cls: object) -> bool:
 class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
     """The metaclass of classes that are built from declared classes.
 
-    If a user derives a class from a built class, the metaclass returns a plain class that is
-    derived from the declared class instead. It is then read like any other declared class.
+    If a user derives a class from a built class, the metaclass instead returns a plain class that
+    is derived from the user's declared class. This plain class is then read like any other declared
+    class.
     """
 
     def __new__(
@@ -90,7 +91,7 @@ prepare(DeclaredObject)
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
 ) -> type[DeclaredObject]:
-    """Build a class from fields with types and defaults, and from the names of fields in data."""
+    """Build a class from fields with types and defaults; `names` has the fields' names in data."""
     hints = {field: hint for field, (hint, _) in fields.items()}
     defaults = {field: default for field, (_, default) in fields.items()}
     made: type[DeclaredObject] = _Declared(
@@ -126,7 +127,7 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
 
 
 def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Convert plain data to an object of a declared class; the object may share parts with it."""
+    """Convert plain data to an object of a declared class; both may then share parts."""
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")

@@ -1,9 +1,9 @@
-"""Compare the old and new conversions of a kind: which fields of existing objects differ?
+"""Find the fields of existing objects that old and new conversions of a kind show differently.
 
 Test objects are generated from the old schemas, as existing objects follow these schemas. Each
-object is converted with the old and the new conversions, and the results are compared. This is done
-for the object itself, and for the object after the old conversions converted it to another version
-and it was stored there.
+object is converted with the old and the new conversions, and the results are compared. The
+comparison is made for the object itself. It is repeated for the object that is stored after the old
+conversions have converted the object to another version.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One field that users see differently."""
+    """One field that clients see differently with the new conversions."""
 
     path: str
     was: Any
@@ -88,7 +88,7 @@ def compare_behaviour(
     seed: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field that the new conversions show differently.
+    """Yield a finding for each field that the new conversions show differently from the old ones.
 
     Each finding has the smallest object that shows the difference.
     """
@@ -158,7 +158,7 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """Yield each field that differs for clients; yield nothing if the old conversions fail."""
+        """Yield each field that clients see differently; nothing if the old conversions fail."""
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]

@@ -1,9 +1,9 @@
 """Generate test objects, and shrink an object that shows a failure.
 
-The library Hypothesis generates some objects from a schema. It covers patterns, formats and unusual
-strings, but is slow. So `Mixer` builds the other objects from the values of these objects, which is
-much faster. It also uses the constants in the rules and functions under test. An object is shrunk
-by removing and simplifying values as long as the failure occurs.
+The library Hypothesis generates some objects from a schema. Hypothesis covers patterns, formats and
+unusual strings, but is slow. `Mixer` builds the other objects from the values of these objects, and
+from constants in the rules and functions under test. This is much faster. An object is shrunk by
+removing and simplifying values as long as the failure occurs.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class Mixer:
         return self._pools.setdefault(place, [])
 
     def objects(self) -> Iterator[Object]:
-        """Yield objects without end: first one with every field, then those that were given.
+        """Yield an endless sequence of objects.
+
+        The first object has every field. The given objects follow, then newly mixed objects.
 
         Few of the given objects have an optional field inside of another optional field. Without
         the first object, a short run might try no object that has the inner field.
@@ -122,7 +124,7 @@ class Mixer:
             yield self._with_metadata(self._mixed())
 
     def _mixed(self, shares: Sequence[float] = (0.1, 0.5, 0.5, 0.9, 1.0)) -> Object:
-        """Build a valid object that has about a given share of the optional fields."""
+        """Build a valid object with about one of these shares of the optional fields."""
         head = self._random.choice(self._objects)
         about = {name: head[name] for name in _META if name in head}
         for _ in range(_TRIES):
@@ -196,7 +198,7 @@ class Mixer:
 
 
 def _distinct(items: list[Any], keys: Sequence[str]) -> list[Any]:
-    """Return the items without duplicates, as a set or a map requires."""
+    """Return the items without duplicates, for the list types `set` and `map`."""
     kept: list[Any] = []
     for item in items:
         mark = [item.get(key) for key in keys] if keys else item
@@ -311,5 +313,5 @@ def _half(value: float) -> float:
 
 
 def _size(value: float) -> tuple[float, bool, bool]:
-    """Return a sort key for the complexity of a number: a sign and a fraction count."""
+    """Return a sort key for numbers, the simplest first: a sign or a fraction is less simple."""
     return (abs(value), value < 0, isinstance(value, float))

@@ -1,8 +1,9 @@
 """A source of choices for Hypothesis that depends on the seed alone.
 
-Hypothesis also draws strings and numbers that stand in the local modules that are loaded. The same
-seed would then give other objects after an unrelated import. Values that matter to a conversion
-are found in its own functions and rules instead (see `polyver.apis.checking.words_of`).
+By default, Hypothesis also uses strings and numbers from the source of loaded local modules. After
+an unrelated import, the same seed would then give other objects. polyver instead takes the
+constants from the functions and rules of the conversion itself (see
+`polyver.apis.checking.words_of`).
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class CheckedKind:
 
     @classmethod
     def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
-        """Build the checked kind for a kind or a converter; a converter alone has no schemas."""
+        """Build a CheckedKind for a kind, or for a converter (which has no schemas)."""
         if isinstance(kind, CheckedKind):
             return kind
         if isinstance(kind, Converter):
@@ -193,7 +193,7 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield stability trials for edges with functions; edges with rules are always stable."""
+        """Yield "stable" trials for edges with functions; edges with rules need no such trial."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
@@ -309,13 +309,13 @@ class _Run:
 
 
 def _sort(broken: TrialFailure) -> tuple[str, ...]:
-    """Return the key that is equal for failures that count as the same."""
+    """Return a key for grouping: failures with the same key count as the same failure."""
     same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)
 
 
 def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the fields that a client may change."""
+    """Yield the paths of fields that a client may change."""
     for name, each in (schema.get("properties") or {}).items():
         if not path and name in ("apiVersion", "kind", "metadata"):
             continue
@@ -325,7 +325,7 @@ def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def _filled_in(obj: Object, schema: Schema | None) -> Object:
-    """Return an object with the defaults of its version."""
+    """Return an object after filling in the defaults of its version."""
     if schema is None:
         return obj
     filled: Object = fresh(obj)

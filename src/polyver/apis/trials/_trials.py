@@ -45,7 +45,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ConversionTrial:
-    """The property to check, and the versions of a path, from the object's version on."""
+    """The property to check, and the versions through which to convert the object."""
 
     name: str
     way: tuple[str, ...]
@@ -73,7 +73,7 @@ class _Failed(Exception):
 
 
 class ConversionCache:
-    """One object, and its conversions along the paths that were tried already."""
+    """One object, and the results of all conversions of this object so far."""
 
     def __init__(self, converter: Converter, obj: Object) -> None:
         self.converter = converter
@@ -89,7 +89,7 @@ class ConversionCache:
         return self._known[way]
 
     def reached(self, *way: str) -> Object | None:
-        """Return the same as `after`, or None if the object cannot be converted."""
+        """Convert the object as `after` does; return None if this fails."""
         try:
             return self.after(*way)
         except _Failed:
@@ -117,7 +117,7 @@ def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, 
 
 
 def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check a converted object as an API server does, and against the schema of its version."""
+    """Check a converted object: as an API server does, and against the target's schema."""
     converter, obj = tries.converter, tries.obj
     source, target = trial.way
     before = fresh(obj)
@@ -188,7 +188,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that converting through another version gives the same object as doing so directly."""
+    """Check that a conversion through another version equals the direct conversion."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)
@@ -232,7 +232,7 @@ def shown_value(value: Any) -> str:
 
 
 def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that compiled rules give the interpreter's results, on plain data and on JSON."""
+    """Check that compiled rules and the interpreter give the same results for data and JSON."""
     converter, given = tries.converter, tries.after(*trial.way[:-1])
     source, target = trial.way[-2:]
     rest = {name: fresh(value) for name, value in given.items() if name != "apiVersion"}
@@ -274,7 +274,7 @@ def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _unseen(
     tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
 ) -> TrialFailure | None:
-    """Check that other versions show an edit as if no fields had been preserved."""
+    """Check that an edit is visible in other versions as if no fields had been preserved."""
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
     assert edit is not None
@@ -306,7 +306,7 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a round trip over an edge without preserved fields gives the same result again."""
+    """Check that a second round trip over an edge changes nothing, without preserved fields."""
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for objects that a schema allows; only this module imports Hypothesis."""
+"""Hypothesis strategies for objects that a schema allows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANYTHING = st.recursive(
 def objects_from_schema(
     schema: Schema, *, api_version: str = "", kind: str = ""
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Build a strategy for objects that a CRD's openAPIV3Schema allows, simple and unusual ones.
+    """Build a strategy for simple and unusual objects that a CRD's openAPIV3Schema allows.
 
     With `api_version` and `kind`, the strategy generates complete objects with a name.
     """
@@ -54,7 +54,7 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the schemas that anyOf, oneOf and allOf add, one for each way to satisfy them."""
+    """Return the schemas that anyOf, oneOf and allOf add: one for each way to satisfy them."""
     every: Schema = {}
     for each in schema.get("allOf") or ():
         every = _merged(every, each)

@@ -1,4 +1,4 @@
-"""A client of a Kubernetes cluster over HTTPS, found by kubeconfig or service account."""
+"""A client of a Kubernetes cluster over HTTPS, configured by a kubeconfig or service account."""
 
 from polyver.client.cluster._access import (
     ClientLimits,

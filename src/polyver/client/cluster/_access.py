@@ -1,7 +1,8 @@
 """Find a cluster: by the kubeconfigs that kubectl reads, or by the pod's service account.
 
-The module also declares the errors of requests to a cluster; each names what to check. And it
-declares the limits of a client, with which no server can block the client or fill its memory.
+This module also declares the errors of requests to a cluster; each error names what the user should
+check. It declares the limits of a client too: with them, no server can block the client or fill its
+memory.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ class ClientLimits:
     request: float = 30.0
     """Seconds for a complete request; for a watch, until it begins."""
     silence: float = 300.0
-    """Seconds without data after which a watch is considered dead. Each watch requests a shorter
-    timeout from the server, so the server ends a live watch before.
+    """Seconds without data after which a watch is considered dead.
+
+    Each watch request states a shorter timeout, so a live server ends the watch earlier.
     """
     connections: int = 16
     watches: int = 256
@@ -143,7 +145,7 @@ class ClusterAccess:
 
     @property
     def encoded(self) -> tuple[bytes, bytes]:
-        """Encode cluster and user as JSON for a child process, which calls `read_access`."""
+        """Encode this access as JSON for a child process, which decodes it with `read_access`."""
         return msgspec.json.encode(self.cluster), msgspec.json.encode(self.user)
 
 
@@ -237,7 +239,10 @@ prepare(_Config)
 
 @dataclass(slots=True)
 class _Merged:
-    """All kubeconfigs merged; of entries with the same name, the first is used."""
+    """All kubeconfigs merged.
+
+    If several have an entry with the same name, the first one is used.
+    """
 
     files: list[str] = field(default_factory=list)
     clusters: dict[str, KubeconfigCluster] = field(default_factory=dict)

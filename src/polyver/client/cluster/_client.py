@@ -1,7 +1,7 @@
 """The client over HTTPS: requests with a deadline, watches that detect a dead connection.
 
-lightkube provides the models of kubeconfigs and the TLS context, and httpx2 sends requests; objects
-stay plain data in the requested version, and are decoded by polyver's own codec.
+The library lightkube reads kubeconfigs and builds the TLS context. The library httpx2 sends
+requests. polyver's own codec decodes objects to plain data in the requested version.
 """
 
 from __future__ import annotations
@@ -225,9 +225,9 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response when it begins; retry after 401, 429 or 503.
+        """Send a request and yield the response after its headers; retry after 401, 429 or 503.
 
-        After 401, the request is repeated only if there are other credentials.
+        After 401, the request is repeated only if other credentials are available.
         """
         renewed, waits = False, 0
         began = self._clock.time()
@@ -343,7 +343,7 @@ class ClusterClient(Client):
 
 
 class _Making:
-    """A connection that is being opened, to close it if the request is cancelled.
+    """Keeps a connection while it is being opened, and closes it if the request is cancelled.
 
     If a request is cancelled during a TLS handshake, httpcore2 drops the connection without closing
     it. The connection would stay open until Python's garbage collection.
@@ -398,7 +398,7 @@ def _acting(access: ClusterAccess) -> list[tuple[str, str]]:
 
 
 def _keep_alive(response: httpx2.Response) -> None:
-    """Enable TCP keep-alive, so that the system detects a dead peer long before our timeout."""
+    """Enable TCP keep-alive, so that the operating system soon detects a dead connection."""
     stream = response.extensions.get("network_stream")
     raw = stream.get_extra_info("socket") if stream is not None else None
     if raw is None:

@@ -27,7 +27,7 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections with one set of certificates; closed when retired and unused."""
+    """The connections with one set of certificates. They are closed when retired and unused."""
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
@@ -45,7 +45,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class LeasedConnections:
-    """Connections for one request, and the credentials for it."""
+    """The connections and the credentials for one request."""
 
     requests: httpx2.AsyncClient
     watches: httpx2.AsyncClient
@@ -76,7 +76,10 @@ class Connections:
             await pool.close_if_done()
 
     async def ready(self) -> None:
-        """Get the credentials now: a plugin may prompt a person, and exceed a request's timeout."""
+        """Get the credentials before the first request.
+
+        A credential plugin may prompt a person, which takes longer than the timeout of a request.
+        """
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
@@ -131,7 +134,7 @@ def _client(
 
 
 def _is_near(server: str) -> bool:
-    """Report whether a server runs on this machine; as in kubectl, it is not called by proxy."""
+    """Report whether a server runs on this machine; as in kubectl, no proxy is then used."""
     host = httpx2.URL(server).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -2,8 +2,8 @@
 
 The token that a kubelet writes for a pod is valid for an hour; the token of a credential plugin
 often only for minutes. So files are read again after some time, and a plugin is run again when its
-credentials have expired. If a server responds with 401, files are read and plugins are run at once.
-Credential plugins (client.authentication.k8s.io) are run as kubectl runs them.
+credentials have expired. If a server responds with 401, the files are read again and the plugin is
+run again at once. Credential plugins (client.authentication.k8s.io) are run as kubectl runs them.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class TlsMaterial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PresentedCredentials:
-    """The credentials that a server gets."""
+    """The credentials that a client sends to a server."""
 
     material: TlsMaterial
     authorization: str = ""
@@ -214,7 +214,10 @@ class CredentialProvider:
         self._until = self._clock.time() + self._limits.look
 
     async def _run(self) -> ExecCredential:
-        """Run the plugin; after a failure, raise the same error again for `look` seconds."""
+        """Run the plugin.
+
+        After a failure, do not run it again for `look` seconds; raise the same error.
+        """
         if self._problem is not None and self._clock.time() < self._next_run:
             raise self._problem.with_traceback(None)
         self._problem = None

@@ -58,7 +58,7 @@ def _masked(payload: bytes, mask: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Frames:
-    """Parses messages from incoming bytes: (opcode, payload), with fragments joined."""
+    """Parses incoming bytes to messages (opcode, payload), and joins fragments."""
 
     largest: int
     _held: bytearray = field(default_factory=bytearray)

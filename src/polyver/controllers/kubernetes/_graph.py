@@ -1,7 +1,8 @@
-"""The graph of owners and dependents, and the decision what to do about one object.
+"""The graph of owners and dependents, and the garbage collector's decision about one object.
 
 An object is a dependent of the objects that its owner references name. `touched` finds the objects
-that a change affects. `plan` decides from the graph alone what to do about one object.
+that a change affects. `plan` decides about one object from the graph, and from owners that were
+read from the server.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Graph:
             self.forget(uid)
 
     def forget(self, uid: str) -> None:
-        """Record that it is unknown whether an object still exists."""
+        """Remove an object from the graph, because it is unknown whether it still exists."""
         node = self.nodes.pop(uid, None)
         if node is not None:
             self._unlink(node)
@@ -110,7 +111,7 @@ class Graph:
         return _others(self._dependents.get(uid, _NOBODY), uid)
 
     def is_blocked(self, uid: str) -> bool:
-        """Report whether an object has dependents for which a foreground deletion must wait."""
+        """Report whether a foreground deletion of an object must wait for dependents."""
         return _others(self._blocking.get(uid, _NOBODY), uid)
 
     def owners(self, node: ObjectIdentity) -> Iterator[ObjectIdentity]:
@@ -135,12 +136,12 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted in the foreground: after its dependents."""
+    """Report whether an object is being deleted by the policy Foreground: after its dependents."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted with the policy Orphan, which keeps dependents."""
+    """Report whether an object is being deleted by the policy Orphan, which keeps dependents."""
     return node.deleting and ORPHAN in node.finalizers
 
 
@@ -183,13 +184,16 @@ Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
 class CollectionPlan(NamedTuple):
-    """What to do about an object, or what must be known before that can be decided."""
+    """The garbage collector's actions for an object, or the data that it must read first."""
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()
     """Owners that are not in the graph. Read them from the server, and call `plan` again."""
     unserved: bool = False
-    """True if an owner's kind is not served: the object is kept until the kinds change."""
+    """True if the kind of an owner is not served.
+
+    The object is then kept until the kinds change.
+    """
     unsure: bool = False
     """True if the decision must wait until all dependents of the object are known."""
 
@@ -208,7 +212,7 @@ def plan(
 ) -> CollectionPlan:
     """Decide what to do about an object.
 
-    `seen` are owners, by uid, that were read from the server. `complete` states that all dependents
+    `seen` has owners that were read from the server, by uid. `complete` is True if all dependents
     of the object are known.
 
     The cost depends on the owners of this object, not on the number of all objects.
@@ -275,7 +279,7 @@ def _by_owners(
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
-    """Return the propagation policy that an earlier request set by a finalizer, or Background."""
+    """Return the propagation policy that a finalizer of the object states, else Background."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
@@ -309,7 +313,7 @@ def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coord
 
 
 def _elsewhere(graph: Graph, item: ObjectIdentity, owner: Owner) -> bool:
-    """Report whether the owner exists, but in a namespace from which it cannot own this object."""
+    """Report whether the owner exists in a namespace from which it cannot own this object."""
     found = graph.nodes.get(owner.uid)
     if found is None or not found.namespace or found.namespace == item.namespace:
         return False
@@ -342,7 +346,7 @@ def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
 
 
 def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
-    """Return the uids of objects to reconcile after a change that the graph already has."""
+    """Return the uids of objects to reconcile after a change. The graph already has the change."""
     found: dict[str, None] = {}
     if before is not None and after is not None:
         same = structs.replace(before, resource_version=after.resource_version) == after

@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Creates the ServiceAccount and the ConfigMap in each namespace, also after a deletion."""
+    """Creates the ServiceAccount and the ConfigMap in each namespace; restores deleted ones."""
 
     name = "accounts"
 
@@ -84,7 +84,10 @@ class AccountController(Controller[str]):
 
 
 def _is_over(error: ApiError) -> bool:
-    """Report whether not to retry a create: the object exists, or its namespace terminates."""
+    """Report whether a failed create needs no retry.
+
+    It needs no retry if the object exists, or if the namespace is terminating or gone.
+    """
     return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
 
 
@@ -101,7 +104,7 @@ def account(namespace: str) -> Object:
 
 
 def published(found: Object | None, namespace: str, ca: str) -> Object:
-    """Return the wanted ConfigMap, with the annotations and labels of the existing one."""
+    """Return the wanted ConfigMap; keep the annotations and labels of the existing ConfigMap."""
     made: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

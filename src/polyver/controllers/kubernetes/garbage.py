@@ -1,8 +1,8 @@
-"""The garbage collector: deletes or orphans the dependents of deleted objects.
+"""The garbage collector, which deletes or orphans the dependents of deleted objects.
 
 An object is deleted when none of its owners exists any more. The behaviour is that of the garbage
-collector in kube-controller-manager. As new kinds are watched at once, a deletion takes only
-milliseconds.
+collector in kube-controller-manager. But a new kind is watched at once, so that its objects are
+collected within milliseconds.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["EVENTS", "GarbageCollector"]
 
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-"""Kinds of Events, which are not watched: there are many short-lived Events, and they never have
-owners.
-"""
+"""The kinds that are not watched: there are many short-lived Events, and they never have owners."""
 
 _WATCHED = ("delete", "list", "watch")
 _SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)
@@ -100,7 +98,10 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Forget objects of a kind that is no longer watched; keep their dependents."""
+        """Remove objects of a kind that is no longer watched from the graph.
+
+        Their dependents are not deleted.
+        """
         del kind
         for node in known:
             self._graph.forget(node.uid)

@@ -35,8 +35,9 @@ __all__ = ["NAMESPACES", "NamespaceController", "Remains", "conditions"]
 NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 _FINALIZER = "kubernetes"
 _AGAIN = Requeue(after=5.0)
-"""The delay until the next attempt. Usually a watch event comes first, when an object in the
-namespace is gone.
+"""The delay until the next attempt.
+
+Usually a watch event for a deleted object in the namespace causes an earlier attempt.
 """
 
 
@@ -52,7 +53,9 @@ class Remains:
     finalizers: Counter[str] = field(default_factory=Counter)
     """The number of objects that have each finalizer."""
     pods: int = 0
-    """The number of pods. Pods are deleted first; while there are some, nothing else is reported.
+    """The number of pods.
+
+    Pods are deleted first. While there are pods, no other objects are reported.
     """
 
     @property
@@ -60,7 +63,7 @@ class Remains:
         return not (self.undiscovered or self.failures or self.objects or self.pods)
 
     def count(self, kind: ResourceKind, held: Iterable[Sequence[str]]) -> None:
-        """Add the remaining objects of a kind; `held` has the finalizers of each."""
+        """Count the remaining objects of a kind; `held` has the finalizers of each object."""
         for finalizers in held:
             self.objects[f"{kind.plural}.{kind.group}"] += 1
             self.finalizers.update(finalizers)

@@ -10,7 +10,8 @@ that are no longer wanted.
 - `index`: watch the applied objects, so that a change by another client is found and reverted.
 - `revert_backoff`: the delay between two reverts of the same object.
 
-Applications apply objects in other namespaces, where an owner reference cannot point to them. They
-mark their objects with labels instead of `ownership`. Composite resources have the record in
-`spec.crossplane.resourceRefs`, as in Crossplane, instead of the annotation.
+An application may apply objects in other namespaces, where an owner reference to the application
+would be invalid. So applications mark their objects with labels, and do not use `ownership`.
+Composite resources record the applied objects in `spec.crossplane.resourceRefs`, as in Crossplane,
+and not in an annotation.
 """

@@ -1,6 +1,7 @@
 """Watch the objects that a controller has applied.
 
-Only kinds of applied objects are watched. With a label selector, only matching objects are watched.
+Only the kinds of applied objects are watched. With a label selector, only objects that match the
+selector are watched.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _VERBS: Final = ("list", "watch")
 
 
 class ObservedState(Protocol):
-    """The state that is kept of an object."""
+    """The data of an object that is kept in memory."""
 
     @property
     def revision(self) -> int:
@@ -53,12 +54,12 @@ class AppliedObjects(Generic[S, K]):
         labels: str = "",
         metadata: bool = False,
     ) -> None:
-        """Take `changed`, which is called when the kinds to watch change.
+        """Take `changed`, a function that is called when other kinds must be watched.
 
-        `keep` returns the data to keep of an object. `whose` returns the key of the owner from this
-        data.
+        `keep` returns the data of an object to keep in memory. `whose` returns the key of the owner
+        from this data.
 
-        With `metadata`, `keep` gets only the metadata of objects.
+        With `metadata`, only the metadata of objects is watched and passed to `keep`.
         """
         self._changed = changed
         self._keep = keep
@@ -101,7 +102,7 @@ class AppliedObjects(Generic[S, K]):
 
     @contextmanager
     def expected(self, part: AppliedObject) -> Iterator[None]:
-        """Ignore events of an object while it is applied."""
+        """Ignore the watch events of an object during the `with` block, in which it is applied."""
         self._expected.add(part)
         try:
             yield
@@ -109,7 +110,7 @@ class AppliedObjects(Generic[S, K]):
             self._expected.discard(part)
 
     def note(self, part: AppliedObject, obj: Object | None) -> bool:
-        """Record the state of an object that was applied or read; None if it does not exist.
+        """Record the state of an object that was applied or read (None if it does not exist).
 
         Return False if a newer state is known and differs from this state.
         """

@@ -1,8 +1,8 @@
 """The record of objects that a controller has applied for an owner, in an annotation of the owner.
 
-A controller writes the record before it applies an object, and after it has deleted an object. So
-after a restart, the controller knows which applied objects are no longer wanted, and need not
-search all kinds.
+A controller adds an object to the record before it applies the object, and removes it after it has
+deleted the object. So after a restart, the controller knows which applied objects are no longer
+wanted. It need not search all kinds for them.
 """
 
 from __future__ import annotations
@@ -152,7 +152,10 @@ class Inventory:
     async def remove(
         self, part: AppliedObject, is_ours: Callable[[Object], bool]
     ) -> AppliedObject | None:
-        """Delete an object that is not wanted any more; return `part` if its kind is not served.
+        """Delete an object that is not wanted any more.
+
+        Return `part` if the object cannot be deleted now, because its kind is not served; else
+        None.
 
         The object is deleted only if `is_ours` is true for it. So an object that another client has
         created or taken over is kept.

@@ -1,11 +1,11 @@
 """Apply objects that name an owner as their controller, without taking them from other owners.
 
-Each owner has a field manager of its own. Each applied object has an owner reference with
-`controller: true` that names the owner. An API server refuses to store an object with two
-controllers. So if two owners apply the same object at the same moment, one apply succeeds, and the
-other is refused completely. A single field manager for all owners would not work: an apply removes
-the fields that its manager applied earlier and that the new request does not contain. The second
-apply would remove the owner reference to the first owner.
+Each owner has its own field manager. Each applied object has an owner reference with `controller:
+true` that names the owner. An API server refuses to store an object with two controllers. So if two
+owners apply the same object at the same moment, one request succeeds, and the other is refused
+completely. A single field manager for all owners would not work. By server-side apply, a manager
+loses the fields that its new request does not contain. So the second request would remove the owner
+reference to the first owner.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AlreadyOwned(PolyverError):
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """Return the kind and name of an object's controller if its uid is not `owner`; else ""."""
+    """Return the kind and name of an object's controller; "" if it has none or it is `owner`."""
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
         return ""
@@ -50,8 +50,8 @@ async def apply_owned(
     Raises AlreadyOwned if the existing object has another controller.
 
     An object without a controller is adopted. Other field managers of the `family` may have applied
-    fields, such as the manager of an owner that was deleted without its objects. Their fields are
-    removed unless `content` has these fields.
+    fields earlier, for example for an owner that was deleted without its objects. The fields of
+    these managers are removed, except fields that are in `content`.
     """
     try:
         made = await client.apply(resource, content, manager=manager, force=True)

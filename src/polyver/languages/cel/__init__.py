@@ -1,4 +1,4 @@
-"""CEL (Common Expression Language): validation rules of schemas, match conditions of webhooks.
+"""CEL (Common Expression Language), for rules in schemas and match conditions of webhooks.
 
 An expression is parsed, its types are checked against a schema, its maximum cost is estimated, and
 then it is evaluated for objects. Errors have kube-apiserver's messages. The modules are imported

@@ -46,7 +46,7 @@ Answers = Callable[[AuthorizationQuery], bool]
 
 @dataclass(frozen=True, slots=True)
 class _AuthorizationValue(Opaque):
-    """A CEL value for an authorization query whose verb the expression has not given yet."""
+    """A CEL value for an authorization query that has no verb yet."""
 
     answers: Answers
     question: AuthorizationQuery = AuthorizationQuery()

@@ -1,4 +1,7 @@
-"""Bounds of estimates: a minimum and a maximum, at most the largest unsigned 64-bit integer."""
+"""Lower and upper bounds of estimated costs and sizes.
+
+No bound is higher than the largest unsigned 64-bit integer.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ NOTHING: Final = Bounds(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The estimated cost of a call, and the size of its result; None if the size is unknown."""
+    """The estimated cost of a call, and the size of its result (None if the size is unknown)."""
 
     cost: Bounds
     size: Bounds | None = None

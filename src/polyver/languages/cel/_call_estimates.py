@@ -1,4 +1,4 @@
-"""Estimates of the costs of calls: for each CEL function, from the sizes of its arguments."""
+"""Estimate the cost of a call of each CEL function, from the sizes of the arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Estimate = Callable[[CelCall, Sizes], Called]
 
 
 def call_estimate(node: CelCall, overload: str, sizes: Sizes) -> Called:
-    """Estimate the cost of a call without the cost of its arguments.
+    """Estimate the cost of a call, without the cost of evaluating its arguments.
 
     If the call is a method call, its target is the first item of `sizes`.
     """

@@ -321,7 +321,7 @@ class Checker:
         return self._mapping.substitute(result)
 
     def _iterated(self, node: CelComprehension, over: CelType) -> tuple[CelType, CelType]:
-        """Return the types of the loop variables."""
+        """Return the types of the loop's two variables."""
         match over.kind:
             case "list":
                 item = over.params[0]

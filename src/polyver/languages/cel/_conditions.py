@@ -1,4 +1,4 @@
-"""Match conditions of webhooks: CEL expressions that decide if a webhook is called for a request.
+"""Match conditions: CEL expressions that decide whether to call a webhook for a request.
 
 A match condition has variables for the object, the old object, the request and the permissions of
 the user.
@@ -80,7 +80,10 @@ class ConditionVariables:
     def __init__(
         self, request: Mapping[str, Any], answers: Answers, query: AuthorizationQuery
     ) -> None:
-        """Read an AdmissionRequest; `query` is for its resource, without a verb."""
+        """Read the variables from an AdmissionRequest.
+
+        `query` is an authorization query for the resource of the request. It has no verb yet.
+        """
         self.values = {
             "object": _untyped(request.get("object")),
             "oldObject": _untyped(request.get("oldObject")),

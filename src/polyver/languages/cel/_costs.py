@@ -1,4 +1,4 @@
-"""The costs of calls at run time, most of which depend on the lengths of the arguments."""
+"""The costs of calls at run time. Most costs depend on the lengths of the arguments."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _EXCESS: dict[str, Cost] = {
 
 
 def _joined(values: Sequence[Any]) -> int:
-    """Return the length of the string into which a list is joined."""
+    """Return the length of the string that results from joining a list of strings."""
     if not isinstance(values[0], List):
         return 1
     between = _size(values[1]) if len(values) > 1 else 0

@@ -1,4 +1,4 @@
-"""Conversion of plain data to CEL values, which have only the fields that a schema describes."""
+"""Convert plain data to CEL values; the values have only the fields that a schema describes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CelSchema:
         return CelSchema(items) if isinstance(items, Mapping) else None
 
     def inside(self, key: str) -> CelSchema | None:
-        """Return the schema of the value under a key; None if the schema describes none."""
+        """Return the schema of the value under a key; None if there is no schema for this key."""
         return self.fields.get(key) if self.fields is not None else self.values
 
 
@@ -180,7 +180,7 @@ def _go_type(data: Any) -> str:
 
 
 class Unknown:
-    """A CEL value for data without a schema, which can only be compared as a whole."""
+    """A CEL value for data without a schema; an expression can only compare it as a whole."""
 
     __slots__ = ("data",)
 
@@ -284,7 +284,7 @@ class MapItems(Items):
 
 
 class _ObjectMap(Map):
-    """An object or a mapping in an object."""
+    """A CEL map for a JSON object: a whole Kubernetes object, or a part of one."""
 
     __slots__ = ("_data", "_known", "_schema", "_weight")
 

@@ -320,7 +320,7 @@ def _lines() -> Iterator[str]:
 
 
 def _filled(text: str, name: str) -> str:
-    """Fill one type into a line; overloads of `sort` and `sortBy` use longer type names."""
+    """Replace `{t}` in a line by a type; overloads of `sort` and `sortBy` use longer type names."""
     if text.startswith(("sort ", "@sortBy")):
         text = text.replace("list_{t}", f"list_{_LONG.get(name, name)}", 1)
     return text.replace("{t}", name)

@@ -1,6 +1,6 @@
 """Estimates the cost of an expression before it runs, from the maximum sizes of values.
 
-If a rule could cost too much, a write of its CustomResourceDefinition is refused.
+A CustomResourceDefinition is refused if one of its rules could cost too much.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ class _Estimator:
         return local.size if local else None
 
     def _node_size(self, node: CelNode) -> Bounds:
-        """Return the size of an argument; UNKNOWN if nothing declares it, as for an accumulator."""
+        """Return the size of an argument; UNKNOWN if no schema declares it.
+
+        For example, no schema declares the accumulator of a loop.
+        """
         found = self._size(node)
         return UNKNOWN if found is None else found
 
@@ -288,7 +291,7 @@ class _Estimator:
         return Called(ONE if overload == "add_list" else size.by(_TEXT), size)
 
     def _of_items(self, node: CelCall) -> Called | None:
-        """Estimate a call of a function whose cost depends on list items; else return None."""
+        """Estimate the cost of a call that depends on list items; return None for other calls."""
         if node.target is None or node.function not in (*_WALKED, "join"):
             return None
         count, each = self._node_size(node.target), self._item_size(node.target)
@@ -302,7 +305,7 @@ class _Estimator:
         return Called(count.times(cost))
 
     def _item_size(self, node: CelNode) -> Bounds | None:
-        """Return the size of an item of a list; None if the node is not known to be a list."""
+        """Return the size of the items of a list; None if the type of the node is not a list."""
         if node.type is None or not node.type.params:
             return None
         path = self._path(node)

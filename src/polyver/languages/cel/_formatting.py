@@ -18,7 +18,7 @@ _MOST_DIGITS = 1000
 
 
 class Malformed(CelEvaluationError):
-    """The format string itself is invalid, whatever the values are."""
+    """The format string itself is invalid, so it is invalid for all values."""
 
 
 @dataclass(frozen=True, slots=True)

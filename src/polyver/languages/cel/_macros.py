@@ -181,7 +181,10 @@ def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -
 
 
 def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode:
-    """Bind a name to a value in an expression; as in cel-go, this is a loop that never runs."""
+    """Bind a name to a value in an expression.
+
+    As in cel-go, the accumulator of a loop over an empty list has the value.
+    """
     never = maker.literal(False)
     kept = CelIdentifier(name, at=maker.at)
     return maker.fold(

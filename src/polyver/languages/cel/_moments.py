@@ -55,7 +55,7 @@ def parse_duration(text: str) -> CelDuration | None:
 
 
 def read_duration(text: str) -> CelDuration:
-    """Read a duration in an object; long names of units, days and weeks are also allowed."""
+    """Parse a duration in an object; it may also have days, weeks and long names of units."""
     found = parse_duration(text)
     if found is not None:
         return found

@@ -41,7 +41,7 @@ class NamedFormat(Opaque):
 
 
 def _prefix(problems: Problems) -> Problems:
-    """Build a check that allows a dash at the end, because a prefix of a name may have one."""
+    """Build a check for prefixes of names: unlike a name, a prefix may end with a dash."""
 
     def check(text: str) -> list[str]:
         ended = len(text) > 1 and text.endswith("-")

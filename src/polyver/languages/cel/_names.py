@@ -1,4 +1,4 @@
-"""Escaping of field names in CEL: a name that is not an identifier is written as one."""
+"""Escape field names in CEL: a name that is no CEL identifier is converted to an identifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CEL values for IP addresses and CIDRs, parsed as strictly as by Go's package `netip`."""
+"""CEL values for IP addresses and CIDRs; they are parsed as strictly as in Go's package `netip`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IP(Opaque):
 
     @classmethod
     def parse(cls, text: str) -> IP:
-        """Parse an address; an address with a zone and an IPv4-mapped IPv6 address are errors."""
+        """Parse an address; refuse an address with a zone, and an IPv4-mapped IPv6 address."""
         try:
             found = read_address(text)
         except CelEvaluationError as problem:
@@ -89,7 +89,7 @@ class CIDR(Opaque):
 
 
 def read_address(text: str) -> _Address:
-    """Parse an address; errors have Go's messages."""
+    """Parse an address; the errors have Go's messages."""
 
     def wrong(problem: str) -> CelEvaluationError:
         return CelEvaluationError(f"ParseAddr({quoted(text)}): {problem}")

@@ -1,4 +1,4 @@
-"""Nodes of a parsed CEL expression; the checker sets their types, and the compiler reads them."""
+"""Nodes of a parsed CEL expression. The checker sets the types of the nodes for the compiler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CelIdentifier(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelSelect(CelNode):
-    """A field selection; with `test`, it only reports whether the field exists."""
+    """A field selection such as `a.b`; with `test`, its value is only whether the field exists."""
 
     operand: CelNode
     field: str
@@ -93,7 +93,10 @@ class MapNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelStruct(CelNode):
-    """An object of a named type, which the syntax allows, although Kubernetes has no such types."""
+    """An object of a named type.
+
+    The syntax allows such an object, but Kubernetes has no named types.
+    """
 
     name: str
     entries: list[CelEntry]

@@ -28,7 +28,7 @@ _LEAST, _MOST = FIRST_SECOND * _SECOND, (LAST_SECOND + 1) * _SECOND
 
 
 def fits(number: int) -> int:
-    """Return an integer; raise `CelEvaluationError` unless it is a signed 64-bit integer."""
+    """Return the integer; raise `CelEvaluationError` if it does not fit into signed 64 bits."""
     if not -(2**63) <= number < 2**63:
         raise CelEvaluationError("integer overflow")
     return number
@@ -53,7 +53,7 @@ def _moment(nanos: int, offset: int) -> Timestamp:
 
 
 def _lacks(function: str, value: Any) -> CelEvaluationError:
-    """Build the error for an unsupported operand; for some types it does not name the operator."""
+    """Build the error for an unsupported operand; for some types, it does not name the function."""
     if isinstance(value, str | CelDuration | Timestamp):
         return no_overload()
     return CelEvaluationError(f"no such overload: {function}")

@@ -41,7 +41,7 @@ __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
 _HIGHEST: Final = 200
-"""The maximum height of the tree; each operator in a chain such as `a + b + c` counts."""
+"""The maximum height of the tree. Each operator in a chain such as `a + b + c` adds one level."""
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()
@@ -175,7 +175,7 @@ class _Parser(Stream):
         return self._call(signs[0].at, "-_", [operand]) if len(signs) % 2 else operand
 
     def _dashed(self) -> None:
-        """Report a minus sign that no operand follows; the sign may still be a binary operator."""
+        """Report a minus sign where an operand is expected and none follows the sign."""
         first = self._here
         self._at += 1
         self._report_no_alternative(first)

@@ -56,7 +56,7 @@ _NO_VALUE = ("duration", "timestamp")
 
 
 class Unusable(PolyverError):
-    """The expression has no type errors, but cannot be compiled to a program."""
+    """The expression has no type errors, but a program cannot be built for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class CelProgram:
         self._run = _Compiler(variables).compile(tree)
 
     def evaluate(self, variables: Mapping[str, Any]) -> CelResult:
-        """Return the result for some variables."""
+        """Evaluate the program with these variables."""
         frame = ExecutionFrame(dict(variables))
         try:
             value = self._run(frame)
@@ -265,7 +265,11 @@ def _restore(names: dict[str, Any], changed: Sequence[str], kept: Sequence[Any])
 
 
 def _tried(run: Run, frame: ExecutionFrame) -> Any:
-    """Evaluate a part of a loop; return an error as a value, as an accumulator may be an error."""
+    """Evaluate the initial value or one step of a loop.
+
+    Return an evaluation error instead of raising it, because the accumulator of a CEL loop may hold
+    an error.
+    """
     try:
         return run(frame)
     except CelEvaluationError as problem:
@@ -297,7 +301,7 @@ _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
 def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
-    """Evaluate a call with a constant argument once; raise `Unusable` if the call fails."""
+    """Evaluate a call with a constant argument at compile time; raise `Unusable` if it fails."""
     try:
         return CelConstant(call([given.value]))
     except CelEvaluationError as problem:
@@ -331,7 +335,7 @@ def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence
 
 
 def _among(value: Run, given: Any) -> Run | None:
-    """Build a set lookup for `in` with a list of literals; return None for other lists."""
+    """Compile `in` with a list of literals to a lookup in a set; return None for other lists."""
     if not isinstance(given, List) or not all(isinstance(each, _PLAIN) for each in given.items):
         return None
     known = frozenset(map(key_of, given.items))

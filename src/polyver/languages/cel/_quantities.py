@@ -23,7 +23,7 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity(Opaque):
-    """An amount in nanos, that is 1e-9; fractions of a nano are rounded up."""
+    """A quantity in nanos (units of 1e-9). Fractions of a nano are rounded up."""
 
     nanos: int
     scale: int | None = 0
@@ -65,7 +65,7 @@ class Quantity(Opaque):
         return Quantity(nanos, min(self.scale or 0, other.scale or 0) if known else None)
 
     def as_integer(self) -> int | None:
-        """Return the amount as an integer, or None if it is not written as an integer."""
+        """Return the quantity as an integer; None if it is not written as a 64-bit integer."""
         whole, rest = divmod(self.nanos, 10**9)
         if self.scale is None or self.scale < 0 or rest or not -(2**63) <= whole < 2**63:
             return None

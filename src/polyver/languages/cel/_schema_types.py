@@ -1,4 +1,4 @@
-"""Types and maximum sizes that a schema declares, for the type checker and the cost estimates."""
+"""Read types and maximum sizes from a schema, for the type checker and the cost estimates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DeclaredType:
     most: int = 0
     least_bytes: int = 2
     fields: Mapping[str, DeclaredType] = field(default_factory=dict)
-    """The fields of an object by their names in expressions, which may be escaped."""
+    """The fields of an object, by their names in expressions (some names are escaped there)."""
     inside: DeclaredType | None = None
 
 
@@ -43,7 +43,7 @@ Schema = Mapping[str, Any]
 
 
 def with_metadata(schema: Schema) -> Schema:
-    """Add to the schema of an object the fields that every object has."""
+    """Add apiVersion, kind and metadata, which every object has, to the schema of an object."""
     fields = schema.get("properties") or {}
     named = (fields.get("metadata") or {}).get("properties") or {}
     metadata = {

@@ -1,4 +1,4 @@
-"""CEL functions that do not evaluate all their arguments, or that accept arguments that fail."""
+"""CEL operators that do not evaluate all their arguments, or that accept failed arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ __all__ = ["SPECIAL", "step_cost"]
 
 
 def step_cost(operand: CelNode) -> int:
-    """Return the cost of selecting a field or item: 1 after a name or a selection, else 2."""
+    """Return the cost of selecting a field or item of an operand.
+
+    The cost is 1 if the operand is itself a name or a selection, else 2.
+    """
     steps = ("_[_]", "_[?_]", "_?._")
     is_path = isinstance(operand, CelIdentifier | CelSelect)
     return 1 if is_path or (isinstance(operand, CelCall) and operand.function in steps) else 2

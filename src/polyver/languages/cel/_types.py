@@ -107,7 +107,10 @@ class TypeMapping:
         self._known = known or {}
 
     def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
-        """Report whether all types are assignable to those in `other`; if so, keep bindings."""
+        """Report whether each type is assignable to its counterpart in `other`.
+
+        If all types are assignable, keep the bindings of type parameters; else undo them.
+        """
         tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):
             return False

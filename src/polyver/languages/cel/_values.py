@@ -33,7 +33,7 @@ __all__ = [
 
 
 class CelEvaluationError(PolyverError):
-    """A rule that cannot be evaluated."""
+    """An expression cannot be evaluated for the given values."""
 
 
 def no_overload() -> CelEvaluationError:
@@ -152,7 +152,10 @@ class _Joined(List):
 
 
 class _Grown(List):
-    """A concatenated list; its first extension shares its storage, further extensions copy it."""
+    """A concatenated list.
+
+    The first list that extends it shares its storage; further extensions copy the items.
+    """
 
     __slots__ = ("_size",)
 
@@ -232,7 +235,10 @@ class Dictionary(Map):
         return self._size
 
     def plus(self, key: Any, value: Any) -> Dictionary:
-        """Return a map with one more key; the first addition shares storage, later ones copy it."""
+        """Return a map with one more key.
+
+        The first addition shares the storage of this map; further additions copy it.
+        """
         made = Dictionary(())
         made._entries = self._entries
         if len(self._entries) != self._size:
@@ -244,7 +250,11 @@ class Dictionary(Map):
 
 
 def key_of(key: Any) -> Any:
-    """Return the key for lookups: equal numbers of all types match, but no boolean matches them."""
+    """Convert a map key for lookups.
+
+    Equal numbers become the same key, whatever their types. No number becomes the same key as a
+    boolean.
+    """
     if isinstance(key, bool):
         return (bool, key)
     return key if isinstance(key, str | int | float) else id(key)

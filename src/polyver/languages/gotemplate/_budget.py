@@ -18,13 +18,16 @@ class RenderLimits:
     """The maximum numbers of steps and characters of one rendering."""
 
     steps: int = 300_000
-    """Each action, call and loop turn counts as a step; a large value counts as several steps."""
+    """The maximum number of steps.
+
+    Each action, call and loop turn is one step; a large value is several.
+    """
     size: int = 2 * 1024 * 1024
     """The maximum number of characters in the rendered text, and in each intermediate string."""
 
 
 class RenderBudget:
-    """Counts the steps that a rendering may still use."""
+    """Counts down the steps that one rendering may still use."""
 
     __slots__ = ("_left", "limits")
 
@@ -33,7 +36,7 @@ class RenderBudget:
         self._left = limits.steps
 
     def spend(self, steps: int = 1) -> None:
-        """Count some steps; raise `TemplateFailure` if too few steps are left."""
+        """Subtract some steps; raise `TemplateFailure` if too few steps are left."""
         self._left -= steps
         if self._left < 0:
             raise TemplateFailure(
@@ -49,7 +52,7 @@ class RenderBudget:
             )
 
     def hold(self, size: int) -> None:
-        """Count the steps for a new string; raise `TemplateFailure` if the size is too large."""
+        """Subtract the steps for a new string; raise `TemplateFailure` if it is too large."""
         self.fit(size)
         self.spend(size // 64)
 
@@ -65,18 +68,18 @@ class RenderBudget:
         return between.join(found)
 
     def read(self, values: Iterable[object]) -> None:
-        """Count the steps for the arguments of a function, which may read each character."""
+        """Subtract the steps for a function call; they grow with the lengths of its arguments."""
         self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:
-        """Count the steps for a value that a function returned."""
+        """Subtract the steps for a value that a function returned."""
         if isinstance(value, str):
             self.hold(len(value))
         elif isinstance(value, list | dict):
             self.spend(len(value) // 8)
 
     def dive(self, depth: int) -> None:
-        """Count a step at a nesting depth; raise `TemplateFailure` if values nest too deeply."""
+        """Subtract a step; raise `TemplateFailure` if the nesting depth of values is too large."""
         self.spend()
         if depth > DEEPEST:
             raise TemplateFailure(f"values nest more than {DEEPEST} levels deep")

@@ -46,7 +46,7 @@ def _fail(message: str) -> object:
 
 @DATA.add("required", "string any")
 def _required(message: str, value: object) -> object:
-    """Return a value; fail with the message if the value is nil or "". Helm has this function."""
+    """Return a value; fail with the message if the value is nil or "", as in Helm."""
     if value is None or value == "":
         raise TemplateFailure(message)
     return value

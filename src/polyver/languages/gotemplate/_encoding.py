@@ -55,7 +55,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Drop an incomplete group of eight bytes at the end."""
+    """Drop the bytes at the end that do not form a group of eight."""
     return content[: len(content) // 8 * 8]
 
 
@@ -241,7 +241,7 @@ def _to_yaml(budget: RenderBudget, value: object) -> str:
 
 
 def _plain(budget: RenderBudget, value: object, depth: int = 0) -> object:
-    """Return plain data with sorted keys."""
+    """Convert a template value to plain data with sorted keys."""
     budget.dive(depth)
     match value:
         case None | NilList() | NilStrings():
@@ -264,7 +264,7 @@ def _good(text: str) -> str:
 
 @ENCODING.add("fromYaml mustFromYaml", "string")
 def _from_yaml(text: str) -> object:
-    """Return the value of the first document."""
+    """Parse YAML and return the value of its first document."""
     try:
         found = load_manifests(text, "fromYaml")
     except InvalidManifest as problem:
@@ -312,9 +312,10 @@ _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split(
 
 
 def _read(text: str) -> object:
-    """Return the value that a reader of YAML reads from a plain scalar.
+    """Return the value that a YAML parser would read from a plain scalar.
 
-    If only YAML 1.1 reads another type than a string, return True.
+    The result decides if the string needs quotes. So True is returned if only a YAML 1.1 parser
+    reads another type than a string.
     """
     if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
         return True

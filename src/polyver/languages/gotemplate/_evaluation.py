@@ -52,7 +52,7 @@ class GoTemplateSource:
 
 
 class _None:
-    """Marks that no value came through a pipe."""
+    """Marks that a command gets no value through a pipe: it is the first in its pipeline."""
 
 
 _NONE: Final = _None()
@@ -87,7 +87,7 @@ class Evaluation:
 
     @contextmanager
     def _at(self, node: TemplateNode | TemplateFieldName, what: str = "") -> Iterator[None]:
-        """Convert errors of the block to `RenderFailed` with the position of the node."""
+        """Convert errors in the `with` block to `RenderFailed`, with the position of the node."""
         try:
             yield
         except TemplateFailure as failure:

@@ -53,7 +53,7 @@ class _Formatter:
     reordered: bool = False
     fits: bool = True
     indexed: bool = False
-    """True if the last thing read is an index in brackets, which selects the next value."""
+    """True if an index in brackets, which selects the next value, was read last."""
 
     def run(self) -> str:
         parts: list[str] = []

@@ -27,7 +27,7 @@ _SHORT = {"dict": "map[string]interface {}", "time": "time.Time", "version": "*s
 
 
 def fits(wanted: str, value: object) -> bool:
-    """Report whether a value may be an argument of a type, which is named as in Go."""
+    """Report whether a value is a valid argument for a parameter of the Go type `wanted`."""
     return _FITTING[wanted](value)
 
 
@@ -40,7 +40,7 @@ class TemplateFunction:
     variadic: bool
     run: Callable[..., Any]
     budgeted: bool
-    """True if the first argument is the budget, because the result of the function may be large."""
+    """True if `run` takes the budget as first argument, because its result may be large."""
     group: str
 
     def type_at(self, index: int) -> str:

@@ -1,9 +1,9 @@
-"""Finds the fields that a template reads, without rendering it.
+"""Find the fields that a template reads, without rendering it.
 
 The template is evaluated with shapes in place of values. A shape has the known fields of a value,
 and states if the value may have other fields. A function may return any value, so fields of its
-result are not checked. All branches of the template are evaluated. A field that is read only in a
-branch may not be read in a rendering, so its access is marked as not certain.
+result are not checked. All branches of the template are evaluated. A rendering may skip a branch,
+so the access to a field that only a branch reads is marked as not certain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class DataShape:
-    """The known fields of a value that does not exist yet."""
+    """The fields that a value will have, as far as they are known before rendering."""
 
     fields: Mapping[str, DataShape] = field(default_factory=dict)
     others: bool = False
@@ -59,7 +59,7 @@ class FieldAccess:
 
     path: tuple[str, ...]
     known: tuple[str, ...]
-    """The names of the known fields beside this field."""
+    """The names of the known fields of the same object."""
     missing: bool
     """True if the field is known not to exist; False if it may exist."""
     certain: bool
@@ -161,7 +161,7 @@ class _Inspection:
 
     @contextmanager
     def _branch(self) -> Iterator[None]:
-        """Mark fields that the block reads as not certain: a rendering may skip the branch."""
+        """Mark the fields that the branch reads as not certain, because a rendering may skip it."""
         certain, self._certain = self._certain, False
         with self._scope():
             yield

@@ -19,7 +19,7 @@ MATH = FunctionTable("numbers")
 
 
 def to_integer(value: object) -> int:
-    """Convert any value to an integer; a value that is not a number becomes 0.
+    """Convert any value to an integer; a value that cannot be converted becomes 0.
 
     >>> to_integer("12.0"), to_integer(2.9), to_integer(True), to_integer("x"), to_integer("0x10")
     (12, 2, 1, 0, 16)

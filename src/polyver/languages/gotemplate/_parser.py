@@ -53,7 +53,7 @@ def parse(
 
 
 class _Ended(TemplateNode):
-    """An `end` or `else`, which is a node only while its block is parsed."""
+    """An `end` or `else`; it is no node of the parsed tree, but only marks the end of a block."""
 
     __slots__ = ("chained", "word")
 
@@ -318,7 +318,10 @@ class _Parser:
         return TemplatePipeline(first.at, token.at, commands, variables, assigns)
 
     def _declared(self, context: str) -> tuple[list[str], bool]:
-        """Parse the variables before a pipeline; the flag is True if `=` assigns to them."""
+        """Parse the variables before a pipeline.
+
+        Return their names, and True if they are assigned by `=` and not declared by `:=`.
+        """
         names: list[str] = []
         while self._skip().kind == "variable":
             after = self._ahead(1)

@@ -1,4 +1,4 @@
-"""Template functions for regular expressions of Go, which are matched in bounded time."""
+"""Template functions for Go's regular expressions; a match takes bounded time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ class _Expression:
         budget.spend(self._search.states // _SHARE)
 
     def find(self, text: str, at: int = 0) -> Match | None:
-        """Return the first match; count the maximum of steps first, then take unused steps back."""
+        """Return the first match.
+
+        The maximum number of steps is subtracted from the budget first; unused steps are then added
+        back.
+        """
         worst = self._search.worst(len(text), len(text) - at + 1)
         self._budget.spend(1 + worst // _SHARE)
         match, steps = self._search.find(text, at)

@@ -183,7 +183,7 @@ class Rendering(Evaluation):
 
 
 class _Count(Sequence[tuple[object, object]]):
-    """The integers from 0 to below an end, each of which is created when it is needed."""
+    """The integers from 0 to below an end, created one by one during a loop."""
 
     def __init__(self, end: int) -> None:
         self._type = type(end)

@@ -1,4 +1,4 @@
-"""Templates that are parsed once and rendered many times, and plain data with templates in it."""
+"""Templates that are parsed once and rendered many times; rendering of templates in plain data."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def compile_template(
 
 
 def _given(name: str, run: Callable[..., object]) -> TemplateFunction:
-    """Wrap a function of the caller: an error that it raises becomes an error of the template."""
+    """Wrap a function that was passed to `compile_template`: its errors become template errors."""
 
     def call(*values: object) -> object:
         try:

@@ -56,7 +56,7 @@ def source_text(moment: datetime) -> str:
 
 
 def formatted(moment: datetime, layout: str) -> str:
-    """Return a time in a layout."""
+    """Write a time in the form that a layout shows."""
     return _WORD.sub(lambda found: _written(moment, found[0]), layout)
 
 
@@ -186,7 +186,10 @@ _SAME = {"short": "year", "name": "month"}
 
 
 def _named_once(parts: list[str]) -> list[str]:
-    """Make names of groups unique: if a layout has a part of a time twice, the last one counts."""
+    """Make the names of regular expression groups unique.
+
+    If a layout has the same part of a time twice, such as two hours, the last one counts.
+    """
     seen: set[str] = set()
     found: list[str] = []
     for part in reversed(parts):

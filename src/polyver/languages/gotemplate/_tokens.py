@@ -59,7 +59,7 @@ class _Wrong(Exception):
 
 
 def read_tokens(source: str) -> list[TemplateToken]:
-    """Divide a template into tokens; the last token is the end of the template or an error.
+    """Divide a template into tokens; the last token has the kind `end` or `error`.
 
     >>> [token.kind for token in read_tokens("a {{- .b | c }}")]
     ['text', '{{', 'field', 'space', '|', 'space', 'name', 'space', '}}', 'end']

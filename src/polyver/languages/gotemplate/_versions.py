@@ -127,7 +127,7 @@ _CHECKS: dict[str, Callable[[_Constraint, Version], bool]] = {
 
 
 def satisfies(constraint: str, version: Version) -> bool:
-    """Report whether a version meets a constraint, whose alternatives are separated by `||`.
+    """Report whether a version meets a constraint; `||` separates alternatives in the constraint.
 
     >>> satisfies(">=1.2, <2 || 3.x", parse_version("1.9.0"))
     True

@@ -1,6 +1,7 @@
 """Regular expressions of Go's package `regexp`, matched in linear time.
 
-They occur in the keyword `pattern` of schemas, and in functions of CEL and of Go templates.
+Such expressions are used in the keyword `pattern` of schemas, and in functions of CEL and of Go
+templates.
 """
 
 from polyver.languages.regexp._match import (

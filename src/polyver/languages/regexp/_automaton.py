@@ -1,8 +1,8 @@
 """Nondeterministic automata that read a string once, so that matching takes linear time.
 
-`Automaton` reports whether a pattern matches; `Finder` finds the span of a match, with Go's choice
-of the match: of all matches the leftmost, and of these the one that a backtracking search would
-find first. `Finder` advances all alternatives together, the preferred ones first.
+`Automaton` reports whether a pattern matches. `Finder` finds the span of a match. It chooses the
+same match as Go: the leftmost match; of several, the match that a backtracking search would find
+first. `Finder` advances all alternatives together, the preferred alternatives first.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Automaton:
 
 
 def holds(what: str, before: str, after: str) -> bool:
-    """Report whether a position between two characters meets a condition."""
+    """Report whether the position between the characters `before` and `after` meets a condition."""
     match what:
         case "begin":
             return not before

@@ -34,7 +34,7 @@ class CompiledPattern:
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
         self._longest = longest_quick(tree)
-        """The maximum length of strings that Python's `re` matches; -1 if `re` is never used."""
+        """The longest string for which Python's `re` is used; -1 if `re` is never used."""
 
     @property
     def states(self) -> int:
@@ -61,7 +61,7 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """Return the strings of the matches that do not overlap; -1 as `most` means all."""
+        """Return the text of the first `most` non-overlapping matches; of all if `most` is -1."""
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:

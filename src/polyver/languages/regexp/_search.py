@@ -1,4 +1,4 @@
-"""Search for patterns with groups in one pass over a string, and count the steps."""
+"""Find a match and its groups in one pass over a string, and count the steps."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ _MOST_STEPS = 200_000
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """Return the maximum length of strings for which Python's `re` needs few steps; -1 if none."""
+    """Return the longest length of strings that need few steps of Python's `re`; -1 if none."""
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 
@@ -169,7 +169,7 @@ def may_be_empty(tree: RegexpNode) -> bool:
 
 
 def repeats_nothing(tree: RegexpNode) -> bool:
-    """Report whether a part that may be empty is repeated; Python's `re` and Go differ then."""
+    """Report whether a part that may be empty is repeated; Python's `re` then differs from Go."""
     match tree:
         case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))

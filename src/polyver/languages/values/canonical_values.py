@@ -58,7 +58,10 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _is_canonical(digits: str, scale: int, form: str) -> bool:
-    """Report whether kube-apiserver keeps a quantity as written; it checks only its last digits."""
+    """Report whether kube-apiserver keeps a quantity as it is written.
+
+    kube-apiserver decides this only from the last digits, the scale and the number of digits.
+    """
     if form == "binary":
         return len(digits) + scale * 3 // 10 <= 14 and scale % 10 == 0 and int(digits) & 7 != 0
     ends = len(digits) > 18 or digits.endswith("000") or digits[0] == "0"
@@ -205,7 +208,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 
 
 def base64_problem(text: str) -> str:
-    """Return Go's error for invalid base64; an empty string if it is valid.
+    """Return Go's error for invalid base64; an empty string for valid base64.
 
     >>> base64_problem("AA=A")
     'illegal base64 data at input byte 2'

@@ -41,7 +41,7 @@ class Undecodable(PolyverError):
     def __init__(self, problem: str, *, unrecognized: bool = False) -> None:
         super().__init__(problem)
         self.unrecognized = unrecognized
-        """True if the error occurred before kube-apiserver knows the kind of the object."""
+        """True if kube-apiserver reports this error before it knows the kind of the object."""
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -193,7 +193,7 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
 
 
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
-    """Convert a number to an integer if it has no decimals, as Go prints it."""
+    """Convert a number without decimals to an integer, because Go prints it as one."""
     if not math.isfinite(number):
         raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")
     return _trimmed(number)
@@ -254,7 +254,10 @@ class _Scan:
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:
-        """Skip a value, but only the first character of an object or a list; then return True."""
+        """Skip a value.
+
+        Of an object or a list, skip only the first character, and return True.
+        """
         match character := self._next():
             case "{" | "[":
                 self._open.append(character)

@@ -74,7 +74,7 @@ class Document:
         return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
-        """Return the value at a path as a document of its own."""
+        """Return a document that has only the value at a path."""
         value = _at(self.value, path)
         return Document(value, self.source, self._mark_at(path), self._path + path)
 
@@ -108,13 +108,13 @@ def dotted(path: Path) -> str:
 
 
 def problem_of(error: msgspec.ValidationError, value: object) -> tuple[str, Path, str]:
-    """Return the fact, the path and the hint for a validation error of msgspec."""
+    """Convert a validation error of msgspec to a fact, the path of the field, and a hint."""
     fact, _, where = str(error).partition(" - at ")
     return _plain(fact), _steps(where.strip("`"), value, fact), _advice(fact)
 
 
 def _steps(where: str, value: object, fact: str) -> Path:
-    """Read the path in a message of msgspec, such as `$.spec.versions[0].version`.
+    """Parse the path in a message of msgspec, such as `$.spec.versions[0].version`.
 
     msgspec does not name the key of a mapping. The path then has the first key whose value has the
     wrong type.
@@ -189,7 +189,7 @@ def load_manifests(text: str, source: str) -> list[Document]:
 
 
 _TIME = "tag:yaml.org,2002:timestamp"
-"""The tag of timestamps; kubectl reads them as strings, but other readers do not."""
+"""The YAML tag of timestamps. kubectl reads timestamps as strings; other readers do not."""
 
 
 class _Dumper(yaml.CSafeDumper):

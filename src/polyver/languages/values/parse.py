@@ -83,7 +83,10 @@ def _integer(digits: str) -> int | None:
 
 
 def number(value: float, text: str) -> str | int | float:
-    """Return a float as JSON writes it: an integer if it has no decimals; `text` if not finite."""
+    """Convert a float as JSON writes it.
+
+    A float without decimals becomes an integer. For NaN and infinity, return `text`.
+    """
     if not math.isfinite(value):
         return text
     if value.is_integer() and abs(value) < 1e21:
@@ -125,7 +128,11 @@ class YamlReader:
     def __init__(
         self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
     ) -> None:
-        """Refuse duplicate keys or, if the list `doubled` is given, add keys and lines to it."""
+        """Take the text to read.
+
+        A duplicate key is an error. But if the list `doubled` is given, each duplicate key and its
+        line are added to the list instead.
+        """
         self._doubled = doubled
         self._source = source
         self._line = 1

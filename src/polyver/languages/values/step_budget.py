@@ -1,7 +1,7 @@
-"""An allowance of steps, so that a check does not block the event loop.
+"""An allowance of steps, so that the validation of an object does not block the event loop.
 
-The event loop checks an object with an allowance. If the check needs more steps, it is stopped and
-repeated in a worker thread, which has no allowance.
+An object is first validated on the event loop, with an allowance. If the validation needs more
+steps, it is stopped and repeated in a worker thread, without an allowance.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["OverAllowance", "allowed", "limited", "spend"]
 
 
 class OverAllowance(Exception):
-    """The work needs more steps than the allowance has left."""
+    """The work needs more steps than are left in the allowance."""
 
 
 _left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)

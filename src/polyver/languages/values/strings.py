@@ -91,7 +91,7 @@ def number_text(value: int | float) -> str:
 
 
 def _float(value: float, *, smallest: float, largest: float) -> str:
-    """Write a number in its shortest form; outside of the bounds it has an exponent."""
+    """Write a number in its shortest form; use an exponent outside of the given bounds."""
     number = Decimal(repr(value))
     if value == 0 or smallest <= abs(value) < largest:
         text = f"{number:f}"

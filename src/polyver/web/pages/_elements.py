@@ -79,7 +79,7 @@ def labels(found: Mapping[str, str]) -> Html | None:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Child]], *, caption: str, of: str = ""
 ) -> Html:
-    """Build an HTML table, shown as cards on narrow screens; `of` selects the column widths."""
+    """Build an HTML table, which narrow screens show as cards; `of` selects the column widths."""
     heads = [tag("th", column, scope="col") for column in columns]
     body = [
         tag(
@@ -142,7 +142,7 @@ def search(action: str, text: str, label: str, **kept: str) -> Html:
 
 
 def paging(data: Data, path: str, **query: str | int) -> Html | None:
-    """Build the links to the previous and the next page, if there are such pages."""
+    """Build links to the previous page and to the next page, if there are any."""
     page, last = data["page"], data["pages"]
     if last == 1:
         return None

@@ -1,6 +1,6 @@
 """The page of one lineage: its releases in order, and its dependents.
 
-A second page explains why a reference gets its release and not another one.
+A second page explains why a reference gets its release, and no other release.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _nobody(data: Data) -> str:
 
 
 def answer(row: Data) -> list[Child]:
-    """Build the release of a reference, with the reason and warnings."""
+    """Build the HTML for the release of a reference, with the reason and warnings."""
     if "problem" in row:
         hint = tag("p", row["hint"], class_="hint") if row.get("hint") else None
         return [tag("span", row["problem"], class_="bad"), hint]

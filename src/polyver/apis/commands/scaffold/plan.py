@@ -25,7 +25,7 @@ from polyver.languages.values.names import dns_1035_label_problems, dns_subdomai
 __all__ = ["NewApi", "ScaffoldPlan", "plan"]
 
 _USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
-"""Names that a kind's variable must not have, as the generated code uses them for other things."""
+"""Names that the generated code uses for other things, so no variable of a kind may have them."""
 _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
@@ -41,7 +41,7 @@ class NewApi:
     scope: Literal["Namespaced", "Cluster"] | None = None
 
     def check(self) -> None:
-        """Raise an error for a name that an API server refuses or that Python cannot use."""
+        """Raise an error if an API server would refuse a name, or if Python cannot use it."""
         if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", self.kind):
             hint = "use letters and digits, and begin with a capital, as in CronTab"
             raise Misused(f"--kind {self.kind} is not a valid name", hint=hint)
@@ -57,7 +57,7 @@ class NewApi:
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldPlan:
-    """The files to write, and for a new version of a kind, the decisions to print."""
+    """The files to write and, for a new version of an existing kind, the decisions to print."""
 
     files: Sequence[File]
     added: AddedVersion | None = None

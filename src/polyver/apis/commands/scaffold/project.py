@@ -48,7 +48,7 @@ class Project:
         return [f"{self.package()}.kinds"] if self.kinds is None else self.kinds
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the current folder; unchanged if it is outside of it."""
+        """Return a path relative to the current folder; a path outside of it is unchanged."""
         here = Path.cwd()
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -219,7 +219,7 @@ def read_project(output: str | None) -> Project:
 
 
 def _check_around(root: Path) -> None:
-    """Raise an error if a folder is inside of another project, as that is rarely intended."""
+    """Raise an error if a folder is inside of another project, because users rarely intend this."""
     for folder in root.parents:
         file = folder / _TOML
         if file.is_file() and b"[tool.polyver]" in file.read_bytes():

@@ -1,7 +1,7 @@
 """Add a version to a user's Python module by editing its text; other text stays unchanged.
 
-The edited text is parsed and compared with the original. If they differ in anything but the planned
-additions, nothing is written.
+The edited text is parsed and compared with the original text. If there is any difference except the
+planned additions, nothing is written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polyver.core import listed
 __all__ = ["AddedVersion", "add_import", "add_version"]
 
 _KEPT = ("columns", "status", "scale", "selectable")
-"""Arguments of `version` that describe fields; they are copied. Stages and `hub` are not copied."""
+"""The arguments of `version` that describe fields. They are copied; stages and `hub` are not."""
 _METHODS = ("convert_to", "convert_from")
 _BOM = "\ufeff"
 
@@ -39,8 +39,7 @@ class AddedVersion:
     has_spec: bool
     """True if the class of the copied version declares a spec."""
     extend: str = ""
-    """The function that converts between all versions, to which the user must add the new version.
-    """
+    """The function that converts between all versions; the user must add the new version to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def add_import(source: PythonSource, name: str) -> str:
 
 
 def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
-    """Return the line after which to insert an import by name, and a separator if needed."""
+    """Return the line after which to insert an import, and the separator that it needs."""
     imports = [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
     for each in imports:
         if isinstance(each, ast.ImportFrom) and each.level == 1 and (each.module or "") > name:
@@ -285,7 +284,7 @@ def _lines(function: ast.FunctionDef, places: _Places) -> tuple[int, int]:
 
 
 def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
-    """Build the name and code of an edge between two versions; code is empty if none is needed."""
+    """Build the name and code of an edge between two versions; no code if no edge is needed."""
     name = f"{kind.name}_{source}_to_{target}"
     while name in kind.source.names():
         name += "_"
@@ -325,7 +324,7 @@ def _check(kind: FoundKind, text: str, added: set[str], storage: Mapping[str, bo
 
 
 def _without_storage(body: Sequence[ast.stmt]) -> list[str]:
-    """Return dumps of statements for comparison, without their `storage` arguments."""
+    """Return statements in a comparable form, without their `storage` arguments."""
     parsed = ast.parse("\n".join(map(ast.unparse, body)))
     for node in ast.walk(parsed):
         if isinstance(node, ast.Call):

@@ -1,6 +1,6 @@
 """Find kinds in Python source text by its syntax, without running it.
 
-So kinds are found also in code that does not run yet, and with their exact positions.
+So kinds are also found in code that cannot run yet, and their exact positions are known.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FoundKind:
     name: str
     kind: str
     group: str | None
-    """None if it is neither a string literal nor the name of one."""
+    """None if the argument is neither a string literal nor a variable with a string literal."""
     call: ast.Call
 
     @property
@@ -52,7 +52,7 @@ class FoundKind:
 
     @property
     def prefix(self) -> str:
-        """The prefix of names of polyver.apis in this module, such as `apis` in `apis.Kind`."""
+        """The name by which this module uses polyver.apis, such as `apis` in `apis.Kind`."""
         return ast.unparse(self.call.func).rpartition(".")[0]
 
     @property

@@ -83,7 +83,10 @@ def reconcile(obj: {cls}) -> apis.Outcome:
 
 
 def edge(name: str, source: str, target: str, function: str, rules: str) -> str:
-    """Build an edge between two equal versions; `rules` is the type hint of its argument."""
+    """Build the code of an edge between two equal versions.
+
+    `rules` is the type hint of the argument of the generated function.
+    """
     hint, returned = (f": {rules}", " -> None") if rules else ("", "")
     return f'''@{name}.edge("{source}", "{target}")
 def {function}(rules{hint}){returned}:
@@ -95,7 +98,7 @@ def {function}(rules{hint}){returned}:
 
 
 def reexport(name: str) -> str:
-    """Build the line by which an `__init__.py` imports a kind."""
+    """Build the line that imports a kind in an `__init__.py`."""
     return f"{_imported(f'.{name}', f'{name} as {name}')}\n"
 
 
@@ -169,7 +172,7 @@ def test_examples_survive_a_round_trip(example: Object, version: str) -> None:
 
 
 def table_test(kind: str, name: str, module: str, pair: tuple[str, str], *, has_spec: bool) -> str:
-    """Build a parametrised test of the conversion between two versions, which the user fills in."""
+    """Build a parametrised test of a conversion; the user adds the test cases."""
     source, target = pair
     fields = '{"spec": {}}' if has_spec else "{}"
     return f'''"""{kind}: conversion between {source} and {target}."""
