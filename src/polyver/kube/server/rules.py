@@ -126,7 +126,10 @@ class ObjectView(Protocol):
         """Return the object for the answer to a GET."""
 
     def base(self, obj: Object) -> Object:
-        """Return the object to which a patch is applied."""
+        """Return what the view shows of an object, as the base of a patch and for webhooks.
+
+        Unlike `show`, it does not fail if the object has no field for the replicas.
+        """
 
     def merge(self, shown: Object, old: Object) -> Object: ...
 

@@ -124,7 +124,7 @@ class List:
 
     @property
     def weight(self) -> int:
-        """The number of values that a comparison may visit."""
+        """The number of values to compare when this value is compared; `==` and `in` cost as much."""
         return len(self)
 
 
@@ -196,7 +196,7 @@ class Map:
 
     @property
     def weight(self) -> int:
-        """The number of values that a comparison may visit."""
+        """The number of values to compare when this value is compared; `==` and `in` cost as much."""
         return len(self)
 
     def equals(self, other: Any) -> bool:

@@ -36,7 +36,10 @@ class _Inexpressible(Exception):
 
 
 class _Leaf:
-    """The type of a scalar for which msgspec calls the full checks."""
+    """Base of the Python types for scalars that msgspec cannot check by itself.
+
+    For each such value, msgspec calls `_look`, which runs the full checks of this one scalar.
+    """
 
     checks: Checks
     one: _Leaf
