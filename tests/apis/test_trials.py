@@ -112,6 +112,20 @@ def test_mixed_objects_are_such_as_the_schema_allows(version: str) -> None:
         assert schema.prune(obj) == []
 
 
+def test_an_alternative_that_allows_no_number_is_not_chosen() -> None:
+    number = {
+        "type": "number",
+        "minimum": 1,
+        "exclusiveMinimum": True,
+        "anyOf": [{"maximum": 1, "exclusiveMaximum": True}, {"maximum": 3}],
+    }
+    spec = {"type": "object", "required": ["n"], "properties": {"n": number}}
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec}}
+    made = drawn(schema, count=20, seed=1, head=HEAD)
+    assert made
+    assert all(1 < each["spec"]["n"] <= 3 for each in made)
+
+
 def test_objects_of_a_seed_do_not_depend_on_loaded_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

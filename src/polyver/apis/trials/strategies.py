@@ -134,12 +134,12 @@ def _multiples(step: float, low: int, high: int) -> st.SearchStrategy[Any]:
 
 def _floats(schema: Schema) -> st.SearchStrategy[float]:
     least, most = schema.get("minimum"), schema.get("maximum")
-    return st.floats(
-        least if least is not None else -1e30,
-        most if most is not None else 1e30,
-        exclude_min=bool(schema.get("exclusiveMinimum")),
-        exclude_max=bool(schema.get("exclusiveMaximum")),
-    )
+    low = -1e30 if least is None else float(least)
+    high = 1e30 if most is None else float(most)
+    low = math.nextafter(low, math.inf) if schema.get("exclusiveMinimum") else low
+    high = math.nextafter(high, -math.inf) if schema.get("exclusiveMaximum") else high
+    # One alternative of a schema may allow no number at all.
+    return st.floats(low, high) if low <= high else st.nothing()
 
 
 def _lists(schema: Schema) -> st.SearchStrategy[list[Any]]:
