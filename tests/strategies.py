@@ -50,7 +50,12 @@ series = st.builds(Series, numbers, st.none() | numbers)
 
 labels = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"))
 gates = st.builds(
-    Gate, st.just("spring"), st.just(1), share=st.sampled_from([0.0, 0.3, 1.0]), labels=labels
+    Gate,
+    st.just("spring"),
+    st.just(1),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+    cohorts=st.lists(labels, max_size=2).map(tuple),
+    returns=st.booleans(),
 )
 releases = st.builds(
     Release,

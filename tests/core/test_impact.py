@@ -189,7 +189,9 @@ def test_a_gate_moves_its_share_alone_and_the_next_step_the_rest() -> None:
     assert not affected(index, first, first)
     rest = affected(index, first, first.restate(version("4.20.0"))).moves
     assert {move.dependent.name for move in rest} == {d.name for d in everyone} - moved
-    back = affected(index, first, first.restate(version("4.20.0", gate=Gate("spring", 1)))).moves
+    back = affected(
+        index, first, first.restate(version("4.20.0", gate=Gate("spring", 1, returns=True)))
+    ).moves
     assert {move.dependent.name for move in back} == moved
 
 
@@ -200,7 +202,7 @@ def test_a_gate_by_labels_moves_those_who_have_them() -> None:
         dependent = Dependent(f"app-{number}", uid=str(number), labels=labels, pin=Pin("4.19.0"))
         index.put(dependent, "web", Series(4), FOLLOW)
     assert affected(index, WEB, WEB).buckets == 1
-    gated = WEB.publish(version("4.20.0", gate=Gate("spring", 1, labels={"tier": "test"})))
+    gated = WEB.publish(version("4.20.0", gate=Gate("spring", 1, cohorts=({"tier": "test"},))))
     found = affected(index, WEB, gated)
     assert {move.dependent.name for move in found.moves} == {f"app-{n}" for n in range(0, 30, 3)}
     assert found.buckets == 2, "those with the gate's labels, and the others"
@@ -216,7 +218,7 @@ def test_a_gate_that_names_one_of_many_values_makes_two_buckets() -> None:
         labels = {"app": str(number)}
         dependent = Dependent(f"app-{number}", uid=str(number), labels=labels, pin=Pin("4.19.0"))
         index.put(dependent, "web", Series(4), FOLLOW)
-    gated = WEB.publish(version("4.20.0", gate=Gate("spring", 1, labels={"app": "7"})))
+    gated = WEB.publish(version("4.20.0", gate=Gate("spring", 1, cohorts=({"app": "7"},))))
     found = affected(index, WEB, gated)
     assert [move.dependent.name for move in found.moves] == ["app-7"]
     assert found.buckets == 2

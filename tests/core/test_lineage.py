@@ -108,7 +108,7 @@ def test_publishing_the_same_version_in_another_way_is_refused_whichever_comes_f
 
 
 def test_releases_gates_and_dependents_can_be_copied() -> None:
-    gate = Gate("spring", 1, labels={"tier": "test"})
+    gate = Gate("spring", 1, cohorts=({"tier": "test"},))
     one = release("1.0.0", labels={"a": "x"}, gate=gate)
     for original in (one, gate, Dependent("a", labels={"a": "x"})):
         assert copy.deepcopy(original) == original
@@ -159,7 +159,7 @@ def test_who_has_no_uid_comes_last() -> None:
 
 
 def test_a_gate_by_labels_wants_all_of_them() -> None:
-    gate = Gate("spring", 1, labels={"team": "a", "tier": "test"})
+    gate = Gate("spring", 1, cohorts=({"team": "a", "tier": "test"},))
     assert gate.admits(Dependent(labels={"team": "a", "tier": "test", "more": "x"}))
     assert not gate.admits(Dependent(labels={"team": "a"}))
 

@@ -82,8 +82,17 @@ def is_allowed(release: Release, selector: Selector, policy: Policy, dependent: 
             or not policy.preferred
             or release.stage in policy.preferred
         )
-        and (release.gate is None or release.gate.admits(dependent))
+        and is_seen(release, selector, dependent)
     )
+
+
+def is_seen(release: Release, selector: Selector, dependent: Dependent) -> bool:
+    """Gates are for followers, and nobody loses the release in use unless it is taken back."""
+    gate = release.gate
+    exact = isinstance(selector, Exact) and not selector.wish
+    if gate is None or exact or dependent.lock is not None or gate.admits(dependent):
+        return True
+    return dependent.pin == release.pin and not gate.returns
 
 
 def is_prerelease(release: Release) -> bool:
@@ -116,7 +125,7 @@ def test_resolve_never_returns_what_its_policy_forbids(
     # The exceptions. A pin may be kept where nothing else can be seen; all others must be visible.
     if dependent.pin == chosen.pin and found.reason.startswith("kept: "):
         return
-    assert chosen.gate is None or chosen.gate.admits(dependent)
+    assert is_seen(chosen, selector, dependent)
     wished = isinstance(selector, Exact) and selector.wish and bool(found.warnings)
     alone = not lineage.versioned and bool(found.warnings)
     fallback = chosen.version == policy.otherwise
@@ -259,7 +268,7 @@ def held(text: str, **gate: object) -> Release:
 
 
 def test_who_is_outside_a_gate_does_not_see_the_release() -> None:
-    known = lineage("1.2.3").publish(held("1.2.4", labels={"tier": "test"}))
+    known = lineage("1.2.3").publish(held("1.2.4", cohorts=({"tier": "test"},)))
     inside = resolve(known, Series(1), NEWEST, Dependent(labels={"tier": "test"}))
     outside = resolve(known, Series(1), NEWEST, Dependent(labels={"tier": "shop"}))
     assert inside.release.name == "1.2.4"
@@ -270,19 +279,38 @@ def test_who_is_outside_a_gate_does_not_see_the_release() -> None:
 def test_who_can_see_nothing_but_what_a_gate_holds_keeps_its_pin() -> None:
     known = lineage("1.4.0").publish(held("2.0.0"))
     pinned = Dependent(uid="a", pin=Pin("1.4.0"))
-    for selector in (Series(2), Exact(SemVer.parse("2.0.0"))):
-        found = resolve(known, selector, NEWEST, pinned)
-        assert found.release.name == "1.4.0"
-        assert found.reason == "kept: 2.0.0 is held by rollout spring, step 2"
-        with pytest.raises(NoMatch, match=r"2\.0\.0 is held by rollout spring, step 2"):
-            resolve(known, selector, NEWEST, Dependent(uid="a"))
+    found = resolve(known, Series(2), NEWEST, pinned)
+    assert found.release.name == "1.4.0"
+    assert found.reason == "kept: 2.0.0 is held by rollout spring, step 2"
+    with pytest.raises(NoMatch, match=r"2\.0\.0 is held by rollout spring, step 2"):
+        resolve(known, Series(2), NEWEST, Dependent(uid="a"))
+
+
+def test_gates_are_for_followers_only() -> None:
+    known = lineage("1.4.0").publish(held("2.0.0", returns=True))
+    exact = Exact(SemVer.parse("2.0.0"))
+    assert resolve(known, exact, NEWEST, Dependent(uid="a")).release.name == "2.0.0"
+    locked = Dependent(uid="a", lock=Pin("2.0.0"))
+    assert resolve(known, Series(2), NEWEST, locked).release.name == "2.0.0"
+
+
+def test_a_dependent_returns_to_the_release_that_it_had_before() -> None:
+    known = lineage("1.2.2", "1.2.3").publish(held("1.2.4", returns=True))
+    moved = Dependent(uid="a", pin=Pin("1.2.4"), previous=Pin("1.2.2"))
+    found = resolve(known, Series(1), NEWEST, moved)
+    assert found.release.name == "1.2.2"
+    assert found.reason == "the release before one that was taken back"
+    unknown = replace(moved, previous=Pin("0.9.0"))
+    assert resolve(known, Series(1), NEWEST, unknown).release.name == "1.2.3"
+    inside = known.restate(held("1.2.4", share=1.0))
+    assert resolve(inside, Series(1), NEWEST, moved).release.name == "1.2.4"
 
 
 def test_a_kept_pin_that_a_gate_takes_away_is_left() -> None:
-    known = lineage("1.0.0").publish(held("2.0.0"))
+    known = lineage("1.0.0").publish(held("2.0.0", returns=True))
     found = resolve(known, UNSPECIFIED, KEEPING, Dependent(uid="a", pin=Pin("2.0.0")))
     assert found.release.name == "1.0.0"
-    alone = Lineage("web", [held("2.0.0")])
+    alone = Lineage("web", [held("2.0.0", returns=True)])
     kept = resolve(alone, Series(2), KEEPING, Dependent(uid="a", pin=Pin("2.0.0")))
     assert kept.release.name == "2.0.0", "who uses it and can see nothing else is not broken"
 
@@ -328,8 +356,9 @@ def test_a_function_without_versions_that_is_removed_answers_nobody() -> None:
     with pytest.raises(Gone):
         resolve(Lineage("F", [gone], versioned=False), Exact(SemVer.parse("7.0.0")), FUNCTION)
     hidden = replace(held("0.0.0"), stage=Stage.STABLE)
+    wish = Exact(SemVer.parse("7.0.0"), wish=True)
     with pytest.raises(NoMatch):
-        resolve(Lineage("F", [hidden], versioned=False), Exact(SemVer.parse("7.0.0")), FUNCTION)
+        resolve(Lineage("F", [hidden], versioned=False), wish, FUNCTION)
 
 
 def test_a_wish_that_falls_back_to_a_deprecated_release_says_both() -> None:
@@ -363,7 +392,9 @@ def test_a_rollback_of_a_gate_takes_its_dependents_back() -> None:
     moved = Dependent(uid="a", pin=Pin("1.2.4"))
     known = lineage("1.2.3").publish(held("1.2.4", share=1.0))
     assert resolve(known, Series(1), NEWEST, moved).release.name == "1.2.4"
-    back = known.restate(held("1.2.4", share=0.0))
+    stays = known.restate(held("1.2.4", share=0.0))
+    assert resolve(stays, Series(1), NEWEST, moved).release.name == "1.2.4"
+    back = known.restate(held("1.2.4", returns=True))
     assert resolve(back, Series(1), NEWEST, moved).release.name == "1.2.3"
 
 

@@ -281,7 +281,7 @@ def test_whatever_happened_what_is_told_is_what_is(
 
 
 gates = st.builds(
-    Gate, st.just("r"), st.integers(1, 3), st.sampled_from([0.0, 0.3, 1.0]), st.just({"a": "b"})
+    Gate, st.just("r"), st.integers(1, 3), st.sampled_from([0.0, 0.3, 1.0]), st.just(({"a": "b"},))
 )
 
 

@@ -19,8 +19,8 @@ from polyver.core.selectors import Selector
 
 __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
-# The pin, the lock and the failed move of a dependent.
-_Pins = tuple[Pin | None, Pin | None, FailedMove | None]
+# The pin, the lock, the failed move and the previous pin of a dependent.
+_Pins = tuple[Pin | None, Pin | None, FailedMove | None, Pin | None]
 # The last part has a flag for each gate with labels: True if the dependent has these labels.
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]
 _Place = tuple[str, str]  # a dependent's name and the field in it
@@ -146,7 +146,7 @@ class Index:
     def _note(
         self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
     ) -> _Bucket:
-        pins = dependent.pin, dependent.lock, dependent.failed_move
+        pins = dependent.pin, dependent.lock, dependent.failed_move, dependent.previous
         key = (selector, policy, pins, self._sides(lineage, dependent))
         self._places[_place(dependent)] = (dependent, lineage, key)
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
@@ -161,7 +161,7 @@ class Index:
 
         All dependents in a bucket match the labels of the same gates.
         """
-        wanted = {gate.labels: None for gate in gates if gate.labels}
+        wanted = {labels: None for gate in gates for labels in gate.cohorts}
         if set(self._gate_labels.get(lineage, ())) != wanted.keys():
             self._regroup(lineage, tuple(wanted))
         return self._lineages.get(lineage, {})
@@ -193,7 +193,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
     buckets = index.buckets(lineage_after.name, gates)
     moves: list[Move] = []
     losses: list[Loss] = []
-    for (selector, policy, (pin, _, _), _), bucket in buckets.items():
+    for (selector, policy, (pin, *_), _), bucket in buckets.items():
         for start, end in bucket.cohorts(shares):
             one = bucket.members[start][2]
             found = _attempt(lineage_after, selector, policy, one)

@@ -92,6 +92,8 @@ class Dependent:
     lock: Pin | None = None
     """The only release that the dependent may use (`pin` is the release that it uses now)."""
     failed_move: FailedMove | None = None
+    previous: Pin | None = None
+    """The release that it used before its pin; it returns there if its release is taken back."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _frozen(self.labels))
@@ -113,26 +115,35 @@ class Dependent:
 class Gate:
     """The dependents that may use a release during a rollout.
 
-    The gate admits a share of all dependents. It also admits every dependent that has all labels of
-    the gate.
+    These are a share of all dependents, and those that have all labels of one of the cohorts.
+    A dependent that uses the release already keeps it, unless the rollout takes the release back.
     """
 
     rollout: str
-    step: int
+    """The name of the rollout, or of the policy that holds a release without one."""
+    step: int = 0
     share: float = 0.0
-    labels: Mapping[str, str] = _NO_LABELS
+    cohorts: tuple[Mapping[str, str], ...] = ()
+    """The labels of the steps by labels."""
+    returns: bool = False
+    """True if dependents that use the release return to the one that they used before."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share <= 1.0:
             raise PolyverError(f"a gate's share is {self.share}, expected 0 to 1", at=self.rollout)
-        object.__setattr__(self, "labels", _frozen(self.labels))
+        object.__setattr__(self, "cohorts", tuple(map(_frozen, self.cohorts)))
 
     def admits(self, dependent: Dependent) -> bool:
-        if self.labels and self.labels.items() <= dependent.labels.items():
+        """Report whether a dependent is in the share, or in one of the cohorts."""
+        if any(labels.items() <= dependent.labels.items() for labels in self.cohorts):
             return True
         return self.share > 0 and dependent.position < self.share
 
     def __str__(self) -> str:
+        if self.returns:
+            return f"taken back by rollout {self.rollout}"
+        if not self.step:
+            return f"held by rollout {self.rollout} before its first step"
         return f"held by rollout {self.rollout}, step {self.step}"
 
 

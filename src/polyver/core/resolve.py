@@ -165,6 +165,9 @@ def resolve(
         if kept is not None:
             return question.answer(kept, f"kept: it is the {policy.noun} in use")
     candidates = question.candidates()
+    returned = question.returned(candidates)
+    if returned is not None:
+        return question.answer(returned, f"the {policy.noun} before one that was taken back")
     chosen = question.highest_visible(candidates)
     if chosen is None:
         return question.answer_without(candidates)
@@ -229,7 +232,30 @@ class Question(NamedTuple):
         return None
 
     def sees(self, release: Release) -> bool:
-        return release.gate is None or release.gate.admits(self.dependent)
+        """Report whether the dependent may use a release; gates are for followers only."""
+        gate = release.gate
+        if gate is None or self.dependent.lock is not None or self._is_exact:
+            return True
+        if gate.admits(self.dependent):
+            return True
+        return not gate.returns and self.dependent.pin == release.pin
+
+    @property
+    def _is_exact(self) -> bool:
+        """True if the selector names one release; a wish names one, and follows otherwise."""
+        return isinstance(self.selector, Exact) and not self.selector.wish
+
+    def returned(self, candidates: int) -> Release | None:
+        """Return the release to return to if a rollout takes back the one in use."""
+        pin, previous = self.dependent.pin, self.dependent.previous
+        used = self.lineage.get(pin.release) if pin is not None else None
+        if previous is None or used is None or used.gate is None or not used.gate.returns:
+            return None
+        release = self.lineage.get(previous.release)
+        if release is None or release.pin != previous or self.sees(used):
+            return None
+        selected = candidates & self.lineage.exactly(release.version)
+        return release if selected and self.sees(release) else None
 
     def kept(self, pin: Pin) -> Release | None:
         """Return the pinned release; None if the dependent moves to another release.
@@ -259,9 +285,6 @@ class Question(NamedTuple):
         release = self._held(lock, "lock")
         if not self.candidates() & self.lineage.exactly(release.version):
             raise NoMatch(self, self._mismatch(release, "lock"))
-        if not self.sees(release):
-            fact = f"{self.lineage.name} is locked to {release.name}, which is {release.gate}"
-            raise NoMatch(self, fact)
         return release
 
     def _held(self, pin: Pin, called: str) -> Release:

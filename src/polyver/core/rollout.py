@@ -1,0 +1,446 @@
+"""Rollouts: which dependents see a new release, step by step, and when it is taken back.
+
+`step` is the only code that decides about a rollout. It is a pure function: it gets the rollout,
+what was observed and the time, and returns the new progress. A rollout only widens or closes the
+exposure of its release; the dependents then resolve among the releases that they see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Literal
+
+from polyver.core.errors import PolyverError
+from polyver.core.preflight import OutcomeCounts
+
+__all__ = [
+    "DEFAULT_CHECK",
+    "CheckResult",
+    "CohortCounts",
+    "Exposure",
+    "InvalidSteps",
+    "Observations",
+    "OnFailure",
+    "PreflightLimits",
+    "ReadyCheck",
+    "Rollout",
+    "RolloutPlan",
+    "RolloutProgress",
+    "RolloutState",
+    "RolloutStep",
+    "StepPause",
+    "Verdict",
+    "check_ready",
+    "check_steps",
+    "exposure_of",
+    "step",
+]
+
+OnFailure = Literal["Rollback", "Pause"]
+Verdict = Literal["Passed", "Waiting", "Failed"]
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class RolloutState(Enum):
+    """The states of a rollout."""
+
+    PREFLIGHT = "Preflight"
+    PROGRESSING = "Progressing"
+    PAUSED = "Paused"
+    COMPLETED = "Completed"
+    HELD = "Held"
+    ROLLED_BACK = "RolledBack"
+    ABORTED = "Aborted"
+    SUPERSEDED = "Superseded"
+
+    @property
+    def is_final(self) -> bool:
+        """True if the rollout has ended."""
+        return self in _FINAL
+
+    @property
+    def is_closed(self) -> bool:
+        """True if no dependent sees the release any more, so that moved dependents return."""
+        return self in (RolloutState.ROLLED_BACK, RolloutState.ABORTED)
+
+
+_FINAL = (
+    RolloutState.COMPLETED,
+    RolloutState.ROLLED_BACK,
+    RolloutState.ABORTED,
+    RolloutState.SUPERSEDED,
+)
+
+
+# The steps.
+
+
+@dataclass(frozen=True, slots=True)
+class StepPause:
+    """The pause after a step: for some time, or until a user approves the step."""
+
+    seconds: float = 0.0
+    until_approved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """One step: it adds a share, a number, or those with labels to the cohort."""
+
+    share: float | None = None
+    count: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    pause: StepPause | None = None
+
+
+class InvalidSteps(PolyverError):
+    """Steps that cannot be executed; `at` is the path of the invalid field."""
+
+
+def check_steps(steps: Sequence[RolloutStep], *, at: str = "spec.steps") -> list[InvalidSteps]:
+    """Return the errors in the steps of a rollout: what they add, and whether they shrink."""
+    if not steps:
+        return [InvalidSteps("there are no steps", at=at, hint="write at least one step")]
+    found = []
+    shares, counts = [0.0], [0.0]
+    for number, each in enumerate(steps):
+        place = f"{at}[{number}]"
+        if sum((each.share is not None, each.count is not None, bool(each.labels))) != 1:
+            hint = "write exactly one of share, count and labels"
+            found.append(InvalidSteps("a step adds one thing to the cohort", at=place, hint=hint))
+        found += _size_problems("share", each.share, shares, most=1.0, at=place)
+        found += _size_problems("count", each.count, counts, most=math.inf, at=place)
+    if steps[-1].share != 1:
+        hint = "end with {share: 100%}"
+        last = f"{at}[{len(steps) - 1}]"
+        found.append(InvalidSteps("the last step does not reach everyone", at=last, hint=hint))
+    return found
+
+
+def _size_problems(
+    name: str, value: float | None, earlier: list[float], *, most: float, at: str
+) -> list[InvalidSteps]:
+    """Return the error in a share or a count, and add it to those of earlier steps."""
+    if value is None:
+        return []
+    largest = max(earlier)
+    earlier.append(value)
+    shown = f"{value:.4%}" if name == "share" else value
+    if not 0 < value <= most:
+        expected = "more than 0 % and at most 100 %" if name == "share" else "1 or more"
+        return [InvalidSteps(f"the {name} is {shown}, expected {expected}", at=f"{at}.{name}")]
+    if value <= largest:
+        fact = f"the {name} {shown} is not larger than that of an earlier step"
+        return [InvalidSteps(fact, at=f"{at}.{name}", hint="steps never shrink")]
+    return []
+
+
+# Exposure: what a rollout lets dependents see.
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """The dependents that see a release: all below a position, and those with labels.
+
+    A position is `Dependent.position`, a number in [0, 1) that depends only on the uid.
+    """
+
+    share: float = 0.0
+    labels: tuple[Mapping[str, str], ...] = ()
+    returns: bool = False
+    """True if dependents that use the release return to the release that they had before."""
+
+    def includes(self, position: float, labels: Mapping[str, str] = _NO_LABELS) -> bool:
+        """Report whether a dependent with this position and these labels sees the release."""
+        if position < self.share:
+            return True
+        return any(wanted.items() <= labels.items() for wanted in self.labels)
+
+    def is_within(self, other: Exposure) -> bool:
+        """Report whether every dependent of this exposure is in the other one, too."""
+        return self.share <= other.share and all(
+            any(wider.items() <= each.items() for wider in other.labels) for each in self.labels
+        )
+
+
+# Preflight.
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightLimits:
+    """The most failures and deletions with which a rollout may start."""
+
+    failures: int = 0
+    deletions: int = 0
+
+    def problem(self, counts: OutcomeCounts) -> str:
+        """Return the reason why the rollout must not start, or an empty string."""
+        if counts.fails > self.failures:
+            return f"{counts.fails} would fail, and {self.failures} are allowed"
+        if counts.loses > self.deletions:
+            return f"{counts.loses} would lose objects, and {self.deletions} are allowed"
+        return ""
+
+
+# Checks.
+
+
+@dataclass(frozen=True, slots=True)
+class CohortCounts:
+    """The dependents of a rollout by their state; all but `total` count only the cohort."""
+
+    total: int = 0
+    """All followers that would move."""
+    cohort: int = 0
+    moved: int = 0
+    """Those that use the release."""
+    healthy: int = 0
+    """Those that use the release and are healthy with it."""
+    failing: int = 0
+    """Those for which the release does not work: they could not move, or are unhealthy with it."""
+    held: int = 0
+    """Those that would lose objects, and so did not move."""
+    waiting: int = 0
+    """Those that have not tried the release yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCheck:
+    """The check that dependents become healthy within a time."""
+
+    within: float = 600.0
+    failing: int = 0
+    """The number of dependents that may fail, or stay unhealthy after that time."""
+
+
+DEFAULT_CHECK = ReadyCheck()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of one check at one moment."""
+
+    name: str
+    verdict: Verdict
+    message: str = ""
+
+
+def check_ready(check: ReadyCheck, counts: CohortCounts, *, seconds: float) -> CheckResult:
+    """Return the result of the check, so many seconds after the step has started.
+
+    >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, moved=4, healthy=3), seconds=10).verdict
+    'Waiting'
+    """
+    failed = counts.failing + counts.held
+    waiting = counts.cohort - counts.healthy - failed
+    found = f"{counts.healthy} of {counts.cohort} healthy, {failed} failing"
+    if failed > check.failing:
+        return CheckResult("ready", "Failed", f"{found}, {check.failing} may fail")
+    if not waiting:
+        return CheckResult("ready", "Passed", found)
+    if seconds < check.within:
+        return CheckResult("ready", "Waiting", found)
+    late = f"{found}, {waiting} not healthy after {check.within:g} s"
+    verdict: Verdict = "Failed" if failed + waiting > check.failing else "Passed"
+    return CheckResult("ready", verdict, late)
+
+
+# The decision.
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One journey of a release: its steps, and what users have asked for."""
+
+    steps: tuple[RolloutStep, ...]
+    limits: PreflightLimits = PreflightLimits()
+    on_failure: OnFailure = "Rollback"
+    paused: bool = False
+    aborted: bool = False
+    approved_step: int = 0
+    """The pauses of all steps up to this one are approved; steps count from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutProgress:
+    """The memory of a rollout between two decisions."""
+
+    state: RolloutState = RolloutState.PREFLIGHT
+    step: int = 0
+    """The step in progress, from 1; 0 before the first step."""
+    reason: str = ""
+    started_at: float = 0.0
+    """The time at which the step started."""
+    passed_at: float | None = None
+    """The time at which the cohort had moved and all checks of the step passed."""
+    failure: str = ""
+    """The failed check for which the rollout is paused."""
+    thresholds: tuple[float, ...] = ()
+    """The position below which dependents are in the cohort, for each started step."""
+    seen_at: float = 0.0
+    """The latest time of a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What was observed of a rollout at one moment."""
+
+    preflight: OutcomeCounts | None = None
+    """None while the preflight has no result."""
+    counts: CohortCounts = CohortCounts()
+    checks: tuple[CheckResult, ...] = ()
+    threshold: float = 0.0
+    """The position that the count of the next step reaches, if it has a count."""
+    superseded_by: str = ""
+    """A newer release of the lineage that has its own rollout."""
+    may_start: bool = True
+    """False outside of windows, and while rollouts are frozen: then no step starts."""
+    waits_for: str = ""
+    """The reason why no step may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPlan:
+    """The result of a decision."""
+
+    progress: RolloutProgress
+    exposure: Exposure
+    wake_at: float | None = None
+    """The time of the next decision, if time alone changes the result."""
+
+
+def step(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
+) -> RolloutPlan:
+    """Decide how a rollout goes on.
+
+    >>> from polyver.core.preflight import OutcomeCounts
+    >>> rollout = Rollout((RolloutStep(share=0.1), RolloutStep(share=1.0)))
+    >>> plan = step(rollout, RolloutProgress(), Observations(OutcomeCounts()), 0.0)
+    >>> plan.progress.state.value, plan.progress.step, plan.exposure.share
+    ('Progressing', 1, 0.1)
+    """
+    now = max(now, progress.seen_at)  # a clock that is set back must not repeat or delay anything
+    decided = _next(rollout, progress, seen, now)
+    wake_at = None
+    if decided.state is RolloutState.PAUSED and decided.passed_at is not None and decided.step:
+        pause = rollout.steps[decided.step - 1].pause
+        if pause is not None and pause.seconds and decided.passed_at + pause.seconds > now:
+            wake_at = decided.passed_at + pause.seconds
+    if decided != progress:
+        decided = replace(decided, seen_at=now)
+    return RolloutPlan(decided, exposure_of(rollout, decided), wake_at)
+
+
+def _next(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
+) -> RolloutProgress:
+    if progress.state.is_final:
+        return progress
+    if rollout.aborted:
+        return replace(progress, state=RolloutState.ABORTED, reason="aborted by a user")
+    if seen.superseded_by:
+        reason = f"{seen.superseded_by} has its own rollout"
+        return replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
+    if not progress.step:
+        return _before_first_step(rollout, progress, seen, now)
+    return _failed(rollout, progress, seen) or _in_step(rollout, progress, seen, now)
+
+
+def _failed(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations
+) -> RolloutProgress | None:
+    """Return the progress after a failed check; None if no check failed, or it was approved."""
+    if progress.failure and rollout.approved_step >= progress.step:
+        return None
+    failed = next((each for each in seen.checks if each.verdict == "Failed"), None)
+    if failed is None:
+        reason = progress.failure
+        return replace(progress, state=RolloutState.PAUSED, reason=reason) if reason else None
+    reason = f"the check {failed.name} failed: {failed.message}"
+    if rollout.on_failure == "Rollback":
+        return replace(progress, state=RolloutState.ROLLED_BACK, reason=reason)
+    return replace(progress, state=RolloutState.PAUSED, reason=reason, failure=reason)
+
+
+def _in_step(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
+) -> RolloutProgress:
+    """Wait until the cohort has moved and the checks pass, then continue."""
+    if not seen.counts.waiting and all(each.verdict != "Waiting" for each in seen.checks):
+        return _after_step(rollout, progress, seen, now)
+    state = RolloutState.PAUSED if rollout.paused else RolloutState.PROGRESSING
+    return replace(progress, state=state, reason=_waiting(rollout, seen))
+
+
+def _before_first_step(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
+) -> RolloutProgress:
+    if seen.preflight is None:
+        return progress
+    problem = rollout.limits.problem(seen.preflight)
+    if problem and not rollout.approved_step:
+        return replace(progress, state=RolloutState.HELD, reason=problem)
+    return _started(rollout, progress, seen, now)
+
+
+def _after_step(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
+) -> RolloutProgress:
+    """Continue after a step whose cohort has moved and whose checks pass."""
+    passed_at = now if progress.passed_at is None else progress.passed_at
+    progress = replace(progress, passed_at=passed_at)
+    pause = rollout.steps[progress.step - 1].pause
+    if pause is not None and rollout.approved_step < progress.step:
+        if pause.until_approved:
+            reason = f"step {progress.step} waits for approval"
+            return replace(progress, state=RolloutState.PAUSED, reason=reason)
+        if now < passed_at + pause.seconds:
+            reason = f"step {progress.step} pauses for {pause.seconds:g} s"
+            return replace(progress, state=RolloutState.PAUSED, reason=reason)
+    if progress.step == len(rollout.steps):
+        return replace(progress, state=RolloutState.COMPLETED, reason="all steps have passed")
+    return _started(rollout, progress, seen, now)
+
+
+def _started(
+    rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
+) -> RolloutProgress:
+    """Start the next step, unless a user, a window or a freeze holds it back."""
+    if rollout.paused:
+        return replace(progress, state=RolloutState.PAUSED, reason="paused by a user")
+    if not seen.may_start:
+        return replace(progress, state=RolloutState.PAUSED, reason=seen.waits_for)
+    following = rollout.steps[progress.step]
+    reached = progress.thresholds[-1] if progress.thresholds else 0.0
+    wanted = seen.threshold if following.count is not None else following.share or 0.0
+    return RolloutProgress(
+        RolloutState.PROGRESSING,
+        progress.step + 1,
+        started_at=now,
+        thresholds=(*progress.thresholds, max(reached, min(1.0, wanted))),
+    )
+
+
+def _waiting(rollout: Rollout, seen: Observations) -> str:
+    counts = seen.counts
+    if rollout.paused:
+        return "paused by a user"
+    if counts.waiting:
+        return f"{counts.waiting} of {counts.cohort} have not tried the release yet"
+    waiting = next(each for each in seen.checks if each.verdict == "Waiting")
+    return f"the check {waiting.name} waits: {waiting.message}"
+
+
+def exposure_of(rollout: Rollout, progress: RolloutProgress) -> Exposure:
+    """Return the exposure of a release: the union of all steps that have started."""
+    if progress.state is RolloutState.COMPLETED:
+        return Exposure(share=1.0)
+    if progress.state.is_closed:
+        return Exposure(returns=True)
+    started = rollout.steps[: progress.step]
+    labels = tuple(each.labels for each in started if each.labels)
+    return Exposure(progress.thresholds[-1] if progress.thresholds else 0.0, labels)
