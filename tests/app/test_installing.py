@@ -24,6 +24,7 @@ from polyver.app import _replica
 from polyver.app._replica import ReplicaSettings, replica
 from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation, Installer, manifests
+from polyver.capability.rollouts import POLICIES
 from polyver.client import Client, GroupVersionResource, find
 from polyver.client.client import ClientRequest, ClientResponse
 from polyver.client.cluster import ClusterClient, find_access
@@ -31,6 +32,7 @@ from polyver.core.plain import Object
 from polyver.definitions.names import FORCED
 from polyver.definitions.resolution import KEPT
 from polyver.kube.objects import dump_yaml, load_manifests
+from polyver.rollouts.names import ROLLOUTS_ON
 from polyver.testing import EmbeddedServer
 from polyver.webhook.configurations import configurations
 
@@ -301,6 +303,7 @@ async def steps(client: Client) -> None:
     await until(client, SERVED, "boats.example.com", "", lambda obj: bool(obj.get("status")))
     await act(client)
     await publish(client)
+    await roll_out(client)
     lease = await client.get(LEASES, "polyver", WANTED.namespace)
     await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
 
@@ -365,6 +368,36 @@ async def publish(client: Client) -> None:
     for kind, resource in DEFINITIONS.items():
         await client.delete(resource, kind.lower(), SYSTEM)
         await gone(client, resource, kind.lower(), SYSTEM)
+
+
+async def roll_out(client: Client) -> None:
+    """A policy starts the rollout of a new version, which ends."""
+    await client.create(DEFINITION, definition("rolled", "1.0.0"), SYSTEM)
+    await until(
+        client, DEFINITION, "rolled", SYSTEM, lambda obj: "versions" in obj.get("status", {})
+    )
+    target = {"group": "core.oam.dev", "kind": "ComponentDefinition", "name": "rolled"}
+    policy = {
+        "apiVersion": "polyver.dev/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "careful"},
+        "spec": {"targets": [target], "steps": [{"share": "100%"}]},
+    }
+    await client.create(POLICIES, policy, SYSTEM)
+    await until(client, POLICIES, "careful", SYSTEM, lambda obj: bool(obj.get("status")))
+    change = {"spec": {"versions": [entry("1.0.0"), entry("1.1.0")]}}
+    await client.patch(DEFINITION, "rolled", SYSTEM, change=change)
+    await until(client, ROLLOUTS_ON, "rolled-1.1.0", SYSTEM, completed)
+    await client.delete(DEFINITION, "rolled", SYSTEM)
+    await gone(client, DEFINITION, "rolled", SYSTEM)
+
+
+def published(obj: Object) -> bool:
+    return "versions" in (obj.get("status") or {})
+
+
+def completed(obj: Object) -> bool:
+    return (obj.get("status") or {}).get("state") == "Completed"
 
 
 def has_revision(number: int, obj: Object) -> bool:

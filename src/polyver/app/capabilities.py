@@ -5,8 +5,8 @@ There is no other list: to add a capability, add its folder and one entry in thi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from polyver.apis.capability import CAPABILITY as APIS
@@ -15,13 +15,14 @@ from polyver.compositions.capability import CAPABILITY as COMPOSITIONS
 from polyver.core import PolyverError, listed
 from polyver.definitions.capability import CAPABILITY as DEFINITIONS
 from polyver.functions.capability import CAPABILITY as FUNCTIONS
+from polyver.rollouts.capability import CAPABILITY as ROLLOUTS
 
 if TYPE_CHECKING:
     from polyver.capability.contributions import Contribution
 
 __all__ = ["BASE", "CAPABILITIES", "NAMES", "Choices", "UnknownCapability", "current_name"]
 
-CAPABILITIES = (APIS, FUNCTIONS, DEFINITIONS, COMPOSITIONS)
+CAPABILITIES = (APIS, FUNCTIONS, DEFINITIONS, COMPOSITIONS, ROLLOUTS)
 NAMES = tuple(each.name for each in CAPABILITIES)
 BASE = APIS.name
 """The capability that every control plane has by default. `polyver run` requires it."""
@@ -53,10 +54,10 @@ class Choices:
     """Settings by the name of the capability. A capability without settings uses its defaults."""
 
     def contributions(self, around: Surroundings = _NOTHING) -> tuple[Contribution, ...]:
-        """Return what each enabled capability adds to the control plane."""
-        return tuple(self._contributions(around))
-
-    def _contributions(self, around: Surroundings) -> Iterator[Contribution]:
+        """Return the contributions of the capabilities to a control plane."""
+        found: list[Contribution] = []
         for each in CAPABILITIES:
-            if each.name in self.capabilities:
-                yield each.contribution(self.settings.get(each.name), around)
+            if each.name in self.capabilities or each.joins(found):
+                settings = self.settings.get(each.name)
+                found.append(each.contribution(settings, replace(around, others=tuple(found))))
+        return tuple(found)

@@ -6,7 +6,7 @@ to which they refer is loaded when it is first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +43,9 @@ class Surroundings:
     namespace: str = ""
     """The namespace of polyver on a cluster."""
     lend: Callable[[], AbstractContextManager[WorkerAccess]] | None = None
-    """Lends credentials to one function call. If it is None, no function can be called."""
+    """Lends credentials to one function call; without it, nothing can be called."""
+    others: tuple[Contribution, ...] = ()
+    """The contributions of the capabilities before this one in the list."""
 
 
 class OptionsOfCapability(Protocol):
@@ -60,6 +62,11 @@ class OptionsOfCapability(Protocol):
         """Yield the options as command-line arguments, for starting another command."""
 
 
+def _never(others: Sequence[Contribution]) -> bool:
+    del others
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     """Everything that one capability adds to polyver."""
@@ -72,7 +79,9 @@ class Capability:
     requires: tuple[str, ...] = ()
     """The names of other capabilities that this capability needs."""
     options: Callable[[], OptionsOfCapability] | None = None
-    """The class of the capability's command-line options; None if there are no options."""
+    """The class of its command-line options; None if it has none."""
+    joins: Callable[[Sequence[Contribution]], bool] = _never
+    """Reports whether it is enabled by the contributions of others, also if it is not named."""
     enabled_by_options: bool = False
     """True if options of the capability enable it when --capabilities is not given."""
     commands: Mapping[str, str] = field(default_factory=dict)

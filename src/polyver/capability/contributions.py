@@ -6,12 +6,13 @@ contribution is loaded on demand, because its kinds take long to load.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
+    from polyver.capability.rollouts import RolloutTargets
     from polyver.client import Client
     from polyver.controllers import Controller
     from polyver.kube.objects.webhooks import Webhook
@@ -63,6 +64,8 @@ class Contribution:
     namespaces: tuple[str, ...] = ()
     """The namespaces that must exist."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
-    """JSON documents to serve, by their URL paths on the embedded server and on replicas."""
+    """JSON documents, by their paths on the embedded server and on replicas."""
+    rollout_targets: Callable[[Client], Sequence[RolloutTargets]] | None = None
+    """Returns its lineages as rollouts see them."""
     source: Callable[[], PageSource] | None = None
     """Returns the part of the page for the capability; called when the page is first opened."""

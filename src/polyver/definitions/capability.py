@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polyver.capability import LineageReader
+    from polyver.capability.rollouts import RolloutTargets
     from polyver.capability.subjects import Subject
     from polyver.client import Client
     from polyver.definitions.publishing import GatePolicy
@@ -41,8 +42,15 @@ def _contribution(settings: DefinitionSettings | None, around: Surroundings) -> 
         ],
         rights=tuple(_rights()),
         namespaces=(SYSTEM_NAMESPACE,),
+        rollout_targets=_rollout_targets,
         source=_source,
     )
+
+
+def _rollout_targets(client: Client) -> list[RolloutTargets]:
+    from polyver.definitions.rollout_targets import DefinitionTargets
+
+    return [DefinitionTargets(client)]
 
 
 def _source() -> PageSource:

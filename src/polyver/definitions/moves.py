@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from polyver.core import FailedMove, PolyverError, Release, listed
+from polyver.core import FailedMove, PolyverError, Release, Resolution, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role
 from polyver.definitions.names import ALLOW_DELETION, TYPES
@@ -102,8 +102,16 @@ def _target(chosen: ChosenVersion) -> MoveTarget:
         str(release.version),
         chosen.revision,
         release.digest,
-        allows_deletion(release),
+        # What a release has added goes away when the release is taken back.
+        allows_deletion(release) or is_taken_back(chosen.resolution),
     )
+
+
+def is_taken_back(resolution: Resolution) -> bool:
+    """Report whether a rollout takes back the release that the dependent uses now."""
+    pin = resolution.question.dependent.pin
+    used = resolution.question.lineage.get(pin.release) if pin is not None else None
+    return used is not None and used.gate is not None and used.gate.returns
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:

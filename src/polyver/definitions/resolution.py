@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from polyver.capability import Refusal, condition_reason
+from polyver.capability.gates import gate_from_data
 from polyver.core import (
     InvalidVersion,
     Lineage,
     NoMatch,
     Notes,
+    Pin,
     PolyverError,
     Release,
     Resolution,
@@ -160,7 +162,8 @@ def _release(said: ReadOnlyObject) -> Release:
         version = Serial.parse(said["version"])
     name = said["revision"] if isinstance(version, Serial) else ""
     labels = {ALLOW_DELETION: "true"} if said.get("allowDeletion") else {}
-    return Release(version, said["digest"], stage, labels, notes=notes, name=name)
+    gate = gate_from_data(said["gate"]) if said.get("gate") else None
+    return Release(version, said["digest"], stage, labels, gate, notes, name)
 
 
 # Records.
@@ -182,7 +185,18 @@ def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
         "reason": found.reason,
         "since": use.since if kept and use.since else now,
     }
+    if (previous := use.dependent.previous if kept else use.dependent.pin) is not None:
+        data["previous"] = _previous_data(use, previous)
     return data | ({"warnings": [*found.warnings]} if found.warnings else {})
+
+
+def _previous_data(use: DefinitionUse, pin: Pin) -> dict[str, str]:
+    """Return the entry `previous` of a resolution."""
+    try:
+        revision = revision_name(use.definition, SemVer.parse(pin.release))
+    except InvalidVersion:
+        revision = pin.release  # a numbered revision is pinned by its name
+    return {"version": pin.release, "revision": revision, "digest": pin.digest}
 
 
 def newest_revision(revisions: Iterable[ReadOnlyObject]) -> ReadOnlyObject | None:
@@ -278,8 +292,9 @@ def revision_of(
 
 
 def used_of(resolution: ReadOnlyObject) -> dict[str, Any]:
-    """Return a copy of an entry of `status.resolutions` without the field `failedMove`."""
-    return {name: said for name, said in resolution.items() if name != "failedMove"}
+    """Return a copy of a resolution without its failed move and its previous version."""
+    others = ("failedMove", "previous")
+    return {name: said for name, said in resolution.items() if name not in others}
 
 
 _PINNED = ("kind", "at", "definition", "version", "digest")

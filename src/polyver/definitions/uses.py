@@ -104,7 +104,9 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
             requested,
             namespace,
             place,
-            replace(about, at=at, pin=pin, failed_move=_failed_move(known)),
+            replace(
+                about, at=at, pin=pin, failed_move=_failed_move(known), previous=_previous(known)
+            ),
             annotations.get(AUTO_UPDATE),
             held=pin is not None and is_held(application),
             since=known["since"] if known else "",
@@ -167,6 +169,11 @@ def _pin_of(known: ReadOnlyObject) -> Pin:
         return Pin(str(SemVer.parse(known["version"])), known["digest"])
     except InvalidVersion:
         return Pin(str(known["revision"]), known["digest"])
+
+
+def _previous(known: ReadOnlyObject | None) -> Pin | None:
+    previous = known.get("previous") if known else None
+    return _pin_of(previous) if previous else None
 
 
 def _failed_move(known: ReadOnlyObject | None) -> FailedMove | None:

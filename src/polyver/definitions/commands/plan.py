@@ -13,14 +13,14 @@ from polyver.cli.files import read_manifests
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, printable, warn
 from polyver.core import listed
 from polyver.definitions._manifests import applications_in, definitions_in
-from polyver.definitions.commands._plan_on_cluster import (
+from polyver.definitions.commands.state import Context
+from polyver.definitions.plan import example_diff, object_label
+from polyver.definitions.planning import (
     DefinitionsPlan,
     PlannedApplication,
     PlannedDefinition,
     plan_on,
 )
-from polyver.definitions.commands.state import Context
-from polyver.definitions.plan import example_diff, object_label
 
 if TYPE_CHECKING:
     from polyver.client import Client

@@ -8,8 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
+from polyver.capability.gates import GATE, STATE, LineageName
+from polyver.capability.rollouts import holding_policy
 from polyver.client import (
     Change,
     Client,
@@ -42,7 +45,6 @@ from polyver.definitions.publishing import (
     Decision,
     DesiredDefinition,
     GatePolicy,
-    KnownDefinitionRevision,
     adoption_of,
     created_with,
     decide,
@@ -50,6 +52,7 @@ from polyver.definitions.publishing import (
     holders_of,
     in_use,
     known_revision,
+    known_revisions,
     other_writer,
     read_definition,
     removed_of,
@@ -210,7 +213,10 @@ class DefinitionController(Controller[DefinitionKey]):
             return
         revisions = await self._published.revisions(*key)
         definition, problems = read_definition(obj)
-        decision = await self._decided(definition, revisions, obj, key)
+        # After the revisions were read: a policy that became Ready before them is in the list.
+        lineage = LineageName(GROUP, key.kind, key.namespace, key.name)
+        policy = await holding_policy(self._client, lineage, obj["metadata"].get("labels") or {})
+        decision = await self._decided(definition, revisions, obj, key, policy)
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         self._uses.name_all(key, wanted=bool(refusals))
         # Finalizers first, so that removed revisions can be deleted. New revisions cause another
@@ -231,16 +237,16 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
         key: DefinitionKey,
+        policy: str,
     ) -> Decision:
-        known = _known(revisions)
+        known = known_revisions(revisions, policy=policy)
         removed = removed_of(obj, definition, known)
         # In a thread: comparing many schemas takes time, and must not block the event loop.
-        decision = await asyncio.to_thread(decide, definition, known, removed, gate=self._gate)
+        decided = partial(decide, definition, known, removed, gate=self._gate, policy=policy)
+        decision = await asyncio.to_thread(decided)
         if decision.create:
             holders = holders_of(await self._published.holders(definition.namespace))
-            decision = await asyncio.to_thread(
-                decide, definition, known, removed, holders=holders, gate=self._gate
-            )
+            decision = await asyncio.to_thread(decided, holders=holders)
         uses = self._uses.of(key) if decision.remove else ()
         return in_use(decision, uses, definition.forced)
 
@@ -254,7 +260,7 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> None:
         """Emit an event for each forced removal, before the removal, so that no event is lost."""
         if "deletionTimestamp" in obj["metadata"]:
-            everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
+            everything = Decision(remove=tuple(known_revisions(revisions)), before=decision.before)
             decision = in_use(everything, self._uses.of(key), definition.forced)
         for each in decision.forced:
             await self._events.tell(obj, "RemovedByForce", str(each), type="Warning")
@@ -513,10 +519,6 @@ class _Uses:
         return both if changed else both & self._named
 
 
-def _known(revisions: Iterable[Object]) -> list[KnownDefinitionRevision]:
-    return [known for known in map(known_revision, revisions) if known is not None]
-
-
 def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata = obj["metadata"]
@@ -527,8 +529,9 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
 def _revision(kind: ResourceKind, obj: Object) -> tuple[Any, Mapping[str, str], Any]:
     labels = obj["metadata"].get("labels") or {}
     identity = identity_of(kind, obj)
-    allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
-    return identity.uid, labels, (identity.finalizers, identity.deleting, allowed)
+    annotations = obj["metadata"].get("annotations") or {}
+    said = tuple(annotations.get(name) for name in (ALLOW_DELETION, STATE, GATE))
+    return identity.uid, labels, (identity.finalizers, identity.deleting, said)
 
 
 def _used(kind: ResourceKind, obj: Object) -> tuple[DefinitionUse, ...]:

@@ -145,6 +145,18 @@ class FailedApplicationMove:
 
 
 @part
+class PreviousVersion:
+    """A version that a reference used before."""
+
+    version: str
+    """The version."""
+    revision: str
+    """The name of the version's DefinitionRevision."""
+    digest: str
+    """The digest of the version's content."""
+
+
+@part
 class DefinitionResolution:
     """The version that one reference of an application uses, and why."""
 
@@ -170,6 +182,8 @@ class DefinitionResolution:
     """Deprecations, and their replacements."""
     since: Time
     """The time since which this version is used."""
+    previous: PreviousVersion | None
+    """The version that the reference used before; it returns there if a rollout is taken back."""
     failedMove: FailedApplicationMove | None
     """The release that the reference would use if the move to it had succeeded."""
 

@@ -276,6 +276,22 @@ class VersionAdoption:
 
 
 @part
+class ReleaseGate:
+    """The followers that may use a version during a rollout."""
+
+    rollout: str
+    """The Rollout, or the RolloutPolicy that closes the version before its rollout starts."""
+    step: Number
+    """The step of the rollout; 0 before the first one."""
+    share: float
+    """The share of all followers that may use the version."""
+    cohorts: list[dict[str, str]] | None
+    """Sets of labels; followers that have all labels of one set may use the version as well."""
+    returns: bool | None
+    """True if followers that use the version return to the one that they used before."""
+
+
+@part
 class PublishedVersion:
     """A version that applications can use, or could use before its removal."""
 
@@ -292,6 +308,8 @@ class PublishedVersion:
     """The version to use instead."""
     removedFrom: list[str] | None
     """The applications that used the version when it was removed by force."""
+    gate: ReleaseGate | None
+    """The followers that may use the version; without a gate, all may."""
     allowDeletion: bool | None
     """Whether a move to this version may delete objects of applications."""
     adoption: VersionAdoption | None

@@ -82,21 +82,25 @@ def decide(
     *,
     holders: Holders | None = None,
     gate: GatePolicy = "refuse",
+    policy: str = "",
 ) -> Decision:
     """Decide which revisions of a definition to create and to remove, or why this is refused.
 
     The rule that versions in use are not removed is not checked here: see `in_use`.
 
+    `policy` is the name of the Ready RolloutPolicy of the definition, which closes new versions.
     `known` are the existing revisions, and `removed` the releases that were removed earlier.
     `holders` maps the name of each revision in the namespace to its definition.
     """
     before = lineage_of(definition, known, removed)
+    if all(each.stage.is_gone for each in before):
+        policy = ""  # nobody uses another release yet, so there is nobody to protect
     if definition.is_legacy:
-        return _decide_legacy(definition, known, before, holders or {})
+        return _decide_legacy(definition, known, before, holders or {}, policy)
     refusals = [*_mixed(definition, known), *_changed(definition, before)]
     there = {each.version for each in before}
     create = [
-        new_revision(definition, each, each.version)
+        new_revision(definition, each, each.version, policy)
         for each in definition.entries
         if each.version is not None and each.version not in there
     ]
@@ -173,12 +177,13 @@ def _decide_legacy(
     known: Sequence[KnownDefinitionRevision],
     before: Lineage,
     holders: Holders,
+    policy: str,
 ) -> Decision:
     refusals = _mixed(definition, known)
     if refusals or not definition.entries:
         return Decision(before=before, after=before, refusals=tuple(refusals))
     [entry] = definition.entries
-    create = _next(definition, entry, before)
+    create = _next(definition, entry, before, policy)
     if create is not None and (taken := before.get(create.name)) is not None:
         fact = f"{create.name} exists with other content ({taken.digest}, not {entry.digest})"
         hint = "choose another one: a revision is immutable"
@@ -192,7 +197,7 @@ def _decide_legacy(
 
 
 def _next(
-    definition: DesiredDefinition, entry: VersionEntry, before: Lineage
+    definition: DesiredDefinition, entry: VersionEntry, before: Lineage, policy: str
 ) -> NewDefinitionRevision | None:
     """Return the next revision of a legacy definition, or None if its content is unchanged.
 
@@ -201,7 +206,7 @@ def _next(
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
     version: Version = Serial(number)
-    new = new_revision(definition, entry, version)
+    new = new_revision(definition, entry, version, policy)
     same = before.get(new.name) if definition.label is not None else newest
     return None if same is not None and same.digest == entry.digest else new
 

@@ -7,7 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial, Stage, Version
+from polyver.capability.gates import STATE, gate_annotations, gate_in
+from polyver.core import (
+    Gate,
+    InvalidVersion,
+    Lineage,
+    Notes,
+    Release,
+    SemVer,
+    Serial,
+    Stage,
+    Version,
+)
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.kinds import GROUP, STORED
 from polyver.definitions.names import ALLOW_DELETION, TYPES, name_label, revision_name
@@ -18,6 +29,7 @@ __all__ = [
     "NewDefinitionRevision",
     "holders_of",
     "known_revision",
+    "known_revisions",
     "lineage_of",
     "removed_of",
     "revision_object",
@@ -32,6 +44,10 @@ class KnownDefinitionRevision:
     version: Version
     digest: str
     content: ReadOnlyObject
+    gate: Gate | None = None
+    """The gate that a rollout or a policy has set; None if the release is open."""
+    is_marked: bool = False
+    """True if a rollout or a policy has opened or closed it."""
     allows_deletion: bool = False
     """True if a move to the revision may delete objects of applications."""
 
@@ -39,7 +55,7 @@ class KnownDefinitionRevision:
     def release(self) -> Release:
         named = self.name if isinstance(self.version, Serial) else ""
         labels = {ALLOW_DELETION: "true"} if self.allows_deletion else {}
-        return Release(self.version, self.digest, labels=labels, name=named)
+        return Release(self.version, self.digest, labels=labels, gate=self.gate, name=named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +65,14 @@ class NewDefinitionRevision:
     name: str
     entry: VersionEntry
     version: Version
+    gate: Gate | None = None
+    """The gate with which the release is published; None if it is open from the beginning."""
 
     @property
     def release(self) -> Release:
         if self.entry.version is not None:
-            return self.entry.release
-        return Release(self.version, self.entry.digest, name=self.name)
+            return replace(self.entry.release, gate=self.gate)
+        return Release(self.version, self.entry.digest, gate=self.gate, name=self.name)
 
 
 def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
@@ -72,9 +90,15 @@ def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
     except InvalidVersion:
         return None
     found = str(spec.get("digest") or spec.get("revisionHash") or "")
-    allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION) == "true"
+    annotations: ReadOnlyObject = obj["metadata"].get("annotations") or {}
     return KnownDefinitionRevision(
-        obj["metadata"]["name"], version, found, inside.get("spec") or {}, allowed
+        obj["metadata"]["name"],
+        version,
+        found,
+        inside.get("spec") or {},
+        gate_in(annotations),
+        STATE in annotations,
+        annotations.get(ALLOW_DELETION) == "true",
     )
 
 
@@ -90,6 +114,9 @@ def revision_object(
     labels = {name_label(kind): definition.name}
     annotations: ReadOnlyObject = owner["metadata"].get("annotations") or {}
     allowed = {name: annotations[name] for name in (ALLOW_DELETION,) if name in annotations}
+    if new.gate is not None:
+        # Created with its gate: no controller can read the release before it is closed.
+        allowed |= gate_annotations(new.gate)
     inside = {
         "apiVersion": f"{GROUP}/{STORED}",
         "kind": kind,
@@ -118,6 +145,28 @@ def revision_object(
             f"{kind[0].lower()}{kind[1:]}": inside,
         },
     }
+
+
+def known_revisions(
+    objs: Iterable[ReadOnlyObject], *, policy: str = ""
+) -> list[KnownDefinitionRevision]:
+    """Parse the DefinitionRevisions of a definition; those with an invalid version are left out.
+
+    `policy` is the Ready RolloutPolicy of the definition. It closes each revision that nobody has
+    opened or closed yet, except those before the first one that has been: they are older than the
+    policy.
+    """
+    known = [each for obj in objs if (each := known_revision(obj)) is not None]
+    closed = set()
+    for order in {type(each.version) for each in known} if policy else ():
+        mine = {each.release.name: each for each in known if type(each.version) is order}
+        after = False
+        for release in Lineage("", [each.release for each in mine.values()]):
+            after = after or mine[release.name].is_marked
+            if after and not mine[release.name].is_marked:
+                closed.add(mine[release.name].name)
+    held = gate_in({}, policy=policy)
+    return [replace(each, gate=held) if each.name in closed else each for each in known]
 
 
 def lineage_of(
@@ -178,8 +227,9 @@ def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
 
 
 def new_revision(
-    definition: DesiredDefinition, entry: VersionEntry, version: Version
+    definition: DesiredDefinition, entry: VersionEntry, version: Version, policy: str = ""
 ) -> NewDefinitionRevision:
     """Build the revision to create for an entry of a definition."""
     named = definition.label if entry.version is None else None
-    return NewDefinitionRevision(revision_name(definition.name, named or version), entry, version)
+    name = revision_name(definition.name, named or version)
+    return NewDefinitionRevision(name, entry, version, gate_in({}, policy=policy))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from polyver.capability.gates import gate_data
 from polyver.core import (
     Lineage,
     Policy,
@@ -89,6 +90,7 @@ def _version(definition: str, release: Release, taken: Sequence[str]) -> dict[st
         "digest": release.digest,
         "stage": release.stage.value,
         **{name: said for name, said in told.items() if said},
+        **({"gate": gate_data(release.gate)} if release.gate is not None else {}),
         **({"allowDeletion": True} if release.labels.get(ALLOW_DELETION) == "true" else {}),
     }
 

@@ -93,6 +93,7 @@ from polyver.definitions.status import (
     supported_fact,
 )
 from polyver.definitions.support import Unsupported
+from polyver.definitions.uses import uses_of
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
@@ -204,6 +205,8 @@ class ApplicationController(Controller[Key]):
             return None
         if "deletionTimestamp" in found["metadata"]:
             return await self._release(found, key)
+        uses = uses_of(found)
+        before = self._following.lineages(uses)
         wanted = await self._recording.wanted(found, key)
         if wanted is None:
             return None
@@ -214,6 +217,10 @@ class ApplicationController(Controller[Key]):
             self._due.discard(key)
             result = await self._bring(found, wanted, key, due=due)
         await self._recording.delete(self._recording.revisions.surplus(key), key)
+        if self._following.lineages(uses) != before:
+            # A release may have been taken back while the application moved to it: no watch
+            # reports that, because the application did not use the release when it was taken back.
+            return Requeue(_SOON)
         return result
 
     # Moves.

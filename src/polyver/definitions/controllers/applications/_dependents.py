@@ -45,6 +45,11 @@ class DefinitionUseIndex:
         known = self._known.get((kind, name))
         return known.lineages if known is not None else {}
 
+    def lineages(self, uses: Iterable[DefinitionUse]) -> list[Lineage]:
+        """Return the lineages that references may mean now; a changed lineage is another object."""
+        known = [self.homes(each.kind, each.definition) for each in uses]
+        return [lineage for homes in known for _, lineage in sorted(homes.items())]
+
     def observe_definition(
         self, kind: ResourceKind, change: Change[ComparableLineage]
     ) -> Iterable[Key]:

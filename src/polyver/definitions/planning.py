@@ -1,10 +1,13 @@
-"""Computes the plan for `polyver plan` from the current state of a cluster; writes nothing."""
+"""Computes the effects of definitions, applications and releases on a cluster; writes nothing.
+
+`polyver plan` and the preflight of rollouts use the same code.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from polyver.client import Client, Discovery, GroupVersionResource, find
@@ -43,7 +46,13 @@ from polyver.definitions.resolution import (
 from polyver.definitions.uses import uses_of
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["DefinitionsPlan", "PlannedApplication", "PlannedDefinition", "plan_on"]
+__all__ = [
+    "DefinitionsPlan",
+    "PlannedApplication",
+    "PlannedDefinition",
+    "plan_on",
+    "preflight_of",
+]
 
 _PLURALS = {kind.kind: kind.names.plural for kind in DEFINITIONS}
 _NOTHING = Rendered()
@@ -103,6 +112,26 @@ async def plan_on(
     names = sorted({*wanted, *planner.touched})
     await _for_each(names, lambda name: planner.deploy(name, wanted.get(name)))
     return planner.finished()
+
+
+async def preflight_of(
+    client: Client, definition: tuple[str, str, str], release: str, names: Sequence[str]
+) -> PreflightReport:
+    """Compute the effect of opening a release for some applications: NAMESPACE/NAME.
+
+    `definition` is its kind, namespace and name.
+    """
+    kind, namespace, name = definition
+    cluster = cluster_version(await client.release())
+    state = await state_on(client)
+    known = state.lineages.setdefault((kind, name), {})
+    published = known.get(namespace)
+    opened = published.get(release) if published is not None else None
+    if published is not None and opened is not None:
+        known[namespace] = published.restate(replace(opened, gate=None))
+    planner = _Planner(client, state, "refuse", cluster, await client.discover())
+    await _for_each(names, planner.deploy_live)
+    return planner.finished().report
 
 
 _AT_ONCE: Final = 4
@@ -192,6 +221,11 @@ class _Planner:
         except ApiError as error:
             return [error.message]
         return []
+
+    async def deploy_live(self, name: str) -> None:
+        """Plan an application as it is, unless it has been deleted meanwhile."""
+        if name in self._live:
+            await self.deploy(name, None)
 
     async def deploy(self, name: str, written: Object | None) -> None:
         live = self._live.get(name)

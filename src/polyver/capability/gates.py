@@ -1,0 +1,143 @@
+"""Gates of rollouts: on the objects that hold releases, and the lineages that policies name.
+
+A gate lies on the object that holds a release, as an annotation. Whoever reads the release reads
+its gate at the same moment, so no controller has to be fast enough to hold a release back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from polyver.core.lineage import Gate
+from polyver.core.plain import ReadOnlyObject
+from polyver.kube.objects import encode_json
+
+__all__ = [
+    "GATE",
+    "OPEN",
+    "STATE",
+    "SYSTEM_NAMESPACE",
+    "LineageName",
+    "ReleaseObject",
+    "gate_annotations",
+    "gate_data",
+    "gate_from_data",
+    "gate_in",
+    "is_target",
+]
+
+STATE: Final = "rollout.polyver.dev/state"
+"""Annotation of the object that holds a release: `open`, or `closed` for those outside its gate."""
+GATE: Final = "rollout.polyver.dev/gate"
+"""Annotation with the gate of a closed release, in JSON."""
+OPEN: Final = "open"
+_CLOSED: Final = "closed"
+SYSTEM_NAMESPACE: Final = "polyver-system"
+"""The namespace of policies for cluster-scoped lineages, and for blueprint functions."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LineageName:
+    """The object that publishes the releases of a lineage.
+
+    >>> str(LineageName("core.oam.dev", "ComponentDefinition", "vela-system", "webservice"))
+    'ComponentDefinition vela-system/webservice'
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    """The namespace of the object; empty if it is cluster-scoped."""
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
+
+    @property
+    def policy_namespace(self) -> str:
+        """The namespace of the policies and rollouts for this lineage."""
+        return self.namespace or SYSTEM_NAMESPACE
+
+
+# Gates on objects.
+
+
+def gate_in(annotations: Mapping[str, str], *, policy: str = "") -> Gate | None:
+    """Return the gate of a release from the annotations of its object; None if it is open.
+
+    `policy` is the Ready policy for the lineage: it closes a release without the annotation.
+
+    >>> gate_in({}, policy="careful")
+    Gate(rollout='careful', step=0, share=0.0, cohorts=(), returns=False)
+    """
+    state = annotations.get(STATE)
+    if state == OPEN or (state is None and not policy):
+        return None
+    try:
+        return gate_from_data(msgspec.json.decode(annotations[GATE]))
+    except (KeyError, TypeError, ValueError):
+        return Gate(policy or "polyver")  # unreadable: closed is the safe side
+
+
+def gate_data(gate: Gate) -> dict[str, Any]:
+    """Return a gate as plain data."""
+    data: dict[str, Any] = {"rollout": gate.rollout, "step": gate.step, "share": gate.share}
+    data |= {"cohorts": [dict(each) for each in gate.cohorts]} if gate.cohorts else {}
+    return data | ({"returns": True} if gate.returns else {})
+
+
+def gate_from_data(data: Mapping[str, Any]) -> Gate:
+    """Return the gate in plain data; raise an error if the data is not a gate."""
+    return Gate(
+        str(data["rollout"]),
+        int(data["step"]),
+        min(1.0, max(0.0, float(data["share"]))),
+        tuple({str(k): str(v) for k, v in each.items()} for each in data.get("cohorts") or ()),
+        data.get("returns") is True,
+    )
+
+
+def gate_annotations(gate: Gate | None) -> dict[str, str | None]:
+    """Return the annotations of a release with this gate; None removes an annotation."""
+    if gate is None:
+        return {STATE: OPEN, GATE: None}
+    return {STATE: _CLOSED, GATE: encode_json(gate_data(gate)).decode()}
+
+
+# Policies.
+
+
+def is_target(policy: ReadOnlyObject, lineage: LineageName, labels: Mapping[str, str]) -> bool:
+    """Report whether a policy names a lineage, or selects it by the labels of its object."""
+    if policy["metadata"].get("namespace", "") != lineage.policy_namespace:
+        return False
+    for each in (policy.get("spec") or {}).get("targets") or ():
+        if (each.get("group"), each.get("kind")) != (lineage.group, lineage.kind):
+            continue
+        selector = (each.get("selector") or {}).get("matchLabels")
+        if each.get("name") == lineage.name:
+            return True
+        if selector is not None and selector.items() <= labels.items():
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseObject:
+    """A release of a lineage, and the gate on the object that holds it."""
+
+    name: str
+    """The name that `Rollout.spec.to` has: a version, or the name of a revision."""
+    order: int
+    """The position in the lineage; a newer release has a higher one."""
+    gate: Gate | None
+    is_marked: bool
+    """True if the object has an annotation that opens or closes it."""
+    is_published: bool = True
+    """False while dependents cannot resolve to it yet, because its status is not written."""
+    series: str = ""
+    """Releases of one series have the same followers: a newer one supersedes the others."""

@@ -1,0 +1,78 @@
+"""The interface between rollouts and the capabilities whose releases they move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from polyver.capability.gates import LineageName, ReleaseObject, is_target
+from polyver.client import Client, GroupVersionResource
+from polyver.kube.objects.conditions import find_condition
+from polyver.kube.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.controllers import Watch
+    from polyver.core import Gate
+    from polyver.core.cohorts import Cohorts
+    from polyver.core.preflight import PreflightReport
+
+__all__ = ["POLICIES", "RolloutTargets", "holding_policy"]
+
+POLICIES: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutpolicies")
+
+
+async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[str, str]) -> str:
+    """Return the name of the Ready policy for a lineage, or an empty string.
+
+    The list is consistent: it contains every policy that was Ready before the call.
+    """
+    try:
+        found = await client.list(POLICIES, lineage.policy_namespace)
+    except ApiError as error:
+        if error.code != 404:  # without the kind there are no policies
+            raise
+        return ""
+    names = [
+        (each["metadata"].get("creationTimestamp", ""), each["metadata"]["name"])
+        for each in found.items
+        if (find_condition(each, "Ready") or {}).get("status") == "True"
+        and is_target(each, lineage, labels)
+    ]
+    return min(names)[1] if names else ""
+
+
+class RolloutTargets(Protocol):
+    """The lineages of some kinds, as rollouts see them."""
+
+    @property
+    def kinds(self) -> Sequence[tuple[str, str]]:
+        """The groups and kinds of the objects that publish releases."""
+
+    @property
+    def noun(self) -> str:
+        """The name of its followers, in the plural: applications."""
+
+    def watches(
+        self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
+    ) -> Sequence[Watch[Any, Any]]:
+        """Return the watches that keep lineages and followers up to date.
+
+        `touched` gets the lineages of which something has changed, and returns the keys to wake.
+        """
+
+    def lineages(self, namespace: str) -> Mapping[LineageName, Mapping[str, str]]:
+        """Return the lineages for policies of a namespace, with the labels of their objects."""
+
+    async def releases(self, lineage: LineageName) -> Sequence[ReleaseObject]:
+        """Return the releases of a lineage, the oldest first."""
+
+    async def write_gate(self, lineage: LineageName, release: str, gate: Gate | None) -> None:
+        """Write the gate of a release to the object that holds it; None opens the release."""
+
+    def followers(self, lineage: LineageName, release: str) -> Cohorts:
+        """Return the followers of a lineage by their state towards a release."""
+
+    async def preflight(
+        self, lineage: LineageName, release: str, sample: int | None
+    ) -> PreflightReport:
+        """Try a release for so many followers, or for all; change nothing."""

@@ -1,0 +1,332 @@
+"""Definitions as rollouts see them: their releases, their followers, and the preflight.
+
+A follower is an application with a reference that moves to new versions by itself. Its state is
+read from its status, where the controller of applications reports moves, failures and health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from polyver.capability.gates import STATE, LineageName, ReleaseObject, gate_annotations
+from polyver.client import Change, Client, GroupVersionResource, Key
+from polyver.client.field_managers import POLYVER
+from polyver.controllers.controller import Watch, exactly
+from polyver.core import (
+    Dependent,
+    Exact,
+    Gate,
+    Lineage,
+    PolyverError,
+    Release,
+    SemVer,
+    Serial,
+    resolve,
+)
+from polyver.core.cohorts import Cohorts, FollowerState
+from polyver.core.plain import Object
+from polyver.core.preflight import PreflightReport
+from polyver.core.rollout import Exposure
+from polyver.definitions.controllers.definitions import ClientDefinitionLookup
+from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, REVISIONS, STORED, VERSIONED
+from polyver.definitions.names import SYSTEM_NAMESPACE
+from polyver.definitions.planning import preflight_of
+from polyver.definitions.publishing import known_revision
+from polyver.definitions.resolution import lineage_in
+from polyver.definitions.uses import DefinitionUse, home_of, question_of, settled, uses_of
+from polyver.kube.objects.conditions import find_condition
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["DefinitionTargets", "state_towards"]
+
+_APPLICATIONS = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
+_REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
+_RESOURCES = {
+    kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
+}
+_WORST_FIRST: Final[tuple[FollowerState, ...]] = (
+    "failing",
+    "held",
+    "unhealthy",
+    "waiting",
+    "moved",
+    "healthy",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Application:
+    """The references of an application, and its health."""
+
+    uses: tuple[DefinitionUse, ...]
+    health: FollowerState
+    """`healthy`, `unhealthy`, or `moved` if that is not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """The published releases of a definition, in their order, and its labels."""
+
+    releases: tuple[Release, ...]
+    labels: tuple[tuple[str, str], ...]
+
+    def is_same_for(self, release: str, other: _Definition) -> bool:
+        """Report whether the followers of a release are the same: its own gate does not matter."""
+        opened = [
+            tuple(replace(r, gate=None) if r.name == release else r for r in each.releases)
+            for each in (self, other)
+        ]
+        return opened[0] == opened[1]
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The followers of one release."""
+
+    opened: Lineage | None
+    """The lineage without the gate of the release; None if it lacks the release."""
+    cohorts: Cohorts = field(default_factory=Cohorts)
+
+
+class DefinitionTargets:
+    """The lineages of the four kinds of definitions, and the applications that follow them."""
+
+    kinds: Sequence[tuple[str, str]] = tuple((GROUP, kind.kind) for kind in DEFINITIONS)
+    noun = "applications"
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._revisions = ClientDefinitionLookup(client)
+        self._definitions: dict[LineageName, _Definition] = {}
+        self._applications: dict[Key, _Application] = {}
+        self._users: dict[tuple[str, str], set[Key]] = {}
+        """The applications with a reference to a definition of this kind and name."""
+        self._counted: dict[tuple[LineageName, str], _Counted] = {}
+
+    # Watches.
+
+    def watches(
+        self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
+    ) -> Sequence[Watch[Any, Any]]:
+        def definition(kind: ResourceKind, change: Change[_Definition]) -> Iterable[Any]:
+            return touched(self._observe_definition(kind.kind, change))
+
+        def application(kind: ResourceKind, change: Change[_Application]) -> Iterable[Any]:
+            del kind
+            return touched(self._observe_application(change))
+
+        def revision(kind: ResourceKind, change: Change[Any]) -> Iterable[Any]:
+            del kind
+            return touched(self._published(change.key)) if change.before != change.after else ()
+
+        return [
+            *(
+                Watch(kinds=exactly(resource), observe=definition, keep=_definition)
+                for resource in _RESOURCES.values()
+            ),
+            Watch(kinds=exactly(_APPLICATIONS), observe=application, keep=_application),
+            Watch(kinds=exactly(_REVISIONS), observe=revision, keep=_mark, metadata=True),
+        ]
+
+    def _observe_definition(self, kind: str, change: Change[_Definition]) -> Iterable[LineageName]:
+        if change.before == change.after:
+            return ()
+        name = LineageName(GROUP, kind, change.key.namespace, change.key.name)
+        if change.after is None:
+            self._definitions.pop(name, None)
+        else:
+            self._definitions[name] = change.after
+        before, after = change.before, change.after
+        for lineage, release in [each for each in self._counted if each[0].name == name.name]:
+            if before is None or after is None or not before.is_same_for(release, after):
+                # Counted anew when the followers are requested.
+                del self._counted[lineage, release]
+        return (name,)
+
+    def _observe_application(self, change: Change[_Application]) -> Iterable[LineageName]:
+        before, after = change.before, change.after
+        if before == after:
+            return ()
+        for use in before.uses if before is not None else ():
+            self._users.get((use.kind, use.definition), set()).discard(change.key)
+        if after is None:
+            self._applications.pop(change.key, None)
+        else:
+            self._applications[change.key] = after
+            for use in after.uses:
+                self._users.setdefault((use.kind, use.definition), set()).add(change.key)
+        both = [use for each in (before, after) if each is not None for use in each.uses]
+        names = {name for use in both if (name := self._meant(use)) is not None}
+        for (lineage, release), counted in self._counted.items():
+            if lineage in names:
+                self._count(counted, lineage, release, change.key)
+        return names
+
+    def _published(self, key: Key) -> Iterable[LineageName]:
+        """Return the lineages to which a revision of this name may belong."""
+        return [
+            each
+            for each in self._definitions
+            if each.namespace == key.namespace and key.name.startswith(f"{each.name}-v")
+        ]
+
+    # Releases.
+
+    def lineages(self, namespace: str) -> Mapping[LineageName, Mapping[str, str]]:
+        return {
+            name: dict(known.labels)
+            for name, known in self._definitions.items()
+            if name.policy_namespace == namespace
+        }
+
+    async def releases(self, lineage: LineageName) -> Sequence[ReleaseObject]:
+        found = await self._revisions.revisions(lineage.kind, lineage.namespace, lineage.name)
+        known = [(each, obj) for obj in found if (each := known_revision(obj)) is not None]
+        # Numbered revisions of an earlier time stay beside semantic versions.
+        semantic = [each for each in known if not isinstance(each[0].version, Serial)] or known
+        there = self._definitions.get(lineage)
+        published = {each.name for each in there.releases} if there is not None else set()
+        objects = {each.release.name: obj["metadata"] for each, obj in semantic}
+        return [
+            ReleaseObject(
+                release.name,
+                order,
+                release.gate,
+                STATE in (objects[release.name].get("annotations") or {}),
+                release.name in published,
+                _series(release),
+            )
+            for order, release in enumerate(
+                Lineage(lineage.name, [each.release for each, _ in semantic])
+            )
+        ]
+
+    async def write_gate(self, lineage: LineageName, release: str, gate: Gate | None) -> None:
+        for obj in await self._revisions.revisions(lineage.kind, lineage.namespace, lineage.name):
+            known, metadata = known_revision(obj), obj["metadata"]
+            if known is None or known.release.name != release:
+                continue
+            change = {"metadata": {"annotations": gate_annotations(gate)}}
+            names = metadata["name"], metadata["namespace"]
+            try:
+                await self._client.patch(_REVISIONS, *names, change=change, manager=POLYVER)
+            except ApiError as error:
+                if error.code != 404:  # it has just been removed
+                    raise
+
+    # Followers.
+
+    def followers(self, lineage: LineageName, release: str) -> Cohorts:
+        counted = self._counted.get((lineage, release))
+        if counted is None:
+            counted = _Counted(self._opened(lineage, release))
+            self._counted[lineage, release] = counted
+            for key in self._users.get((lineage.kind, lineage.name), ()):
+                self._count(counted, lineage, release, key)
+        return counted.cohorts
+
+    def _opened(self, lineage: LineageName, release: str) -> Lineage | None:
+        """Return the lineage without the gate of a release, or None if it lacks the release."""
+        known = self._definitions.get(lineage)
+        if known is None or all(each.name != release for each in known.releases):
+            return None
+        opened = [replace(r, gate=None) if r.name == release else r for r in known.releases]
+        return Lineage(lineage.name, opened)
+
+    def _count(self, counted: _Counted, lineage: LineageName, release: str, key: Key) -> None:
+        """Update the state of one application towards a release."""
+        application, opened = self._applications.get(key), counted.opened
+        states: dict[FollowerState, Dependent] = {}
+        for use in application.uses if application is not None and opened is not None else ():
+            if use.definition != lineage.name or self._meant(use) != lineage:
+                continue
+            assert opened is not None
+            assert application is not None
+            mine = settled(use, lineage.namespace)
+            state = state_towards(mine, opened, release, application.health)
+            if state is not None:
+                states[state] = mine.dependent
+        name = f"{key.namespace}/{key.name}"
+        worst = next((each for each in _WORST_FIRST if each in states), None)
+        if worst is None:
+            counted.cohorts.remove(name)
+        else:
+            known = states[worst]
+            counted.cohorts.put(Dependent(name, uid=known.uid, labels=known.labels), worst)
+
+    def _meant(self, use: DefinitionUse) -> LineageName | None:
+        """Return the definition that a reference means, or None if it does not exist."""
+        places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
+        names = {each: LineageName(GROUP, use.kind, each, use.definition) for each in places}
+        home = home_of(use, [each for each, name in names.items() if name in self._definitions])
+        return names[home] if home is not None else None
+
+    # Preflight.
+
+    async def preflight(
+        self, lineage: LineageName, release: str, sample: int | None
+    ) -> PreflightReport:
+        cohorts = self.followers(lineage, release)
+        names = cohorts.names(Exposure(1.0), "waiting", "failing", "held")[:sample]
+        return await preflight_of(
+            self._client, (lineage.kind, lineage.namespace, lineage.name), release, names
+        )
+
+
+def state_towards(
+    use: DefinitionUse, opened: Lineage, release: str, health: FollowerState
+) -> FollowerState | None:
+    """Return the state of a reference towards a release; None if it does not follow the release.
+
+    `opened` is the lineage without the gate of the release. A reference follows the release if it
+    would get it from this lineage, and if neither a lock nor its own selector names the release.
+    """
+    dependent = use.dependent
+    if dependent.lock is not None or use.held:
+        return None
+    try:
+        selector, policy = question_of(use, opened)
+        found = resolve(opened, selector, policy, replace(dependent, failed_move=None)).release
+    except PolyverError:
+        return None
+    if found.name != release or isinstance(selector, Exact):
+        return None
+    if dependent.pin == found.pin:
+        return health
+    failed = dependent.failed_move
+    if failed is None or failed.to != found.pin:
+        return "waiting"
+    return "held" if failed.deletes else "failing"
+
+
+def _series(release: Release) -> str:
+    """Return the series whose followers get a release: those of 1.2 may never get 1.3.0."""
+    version = release.version
+    return f"{version.major}.{version.minor}" if isinstance(version, SemVer) else ""
+
+
+def _definition(kind: ResourceKind, obj: Object) -> _Definition:
+    del kind
+    labels = obj["metadata"].get("labels") or {}
+    lineage = lineage_in(obj)
+    return _Definition(lineage.releases if lineage else (), tuple(sorted(labels.items())))
+
+
+def _application(kind: ResourceKind, obj: Object) -> _Application:
+    del kind
+    status = obj.get("status") or {}
+    if status.get("status") == "failed":
+        health: FollowerState = "unhealthy"
+    else:
+        ready = (find_condition(obj, "Ready") or {}).get("status")
+        health = "healthy" if ready == "True" and status.get("status") == "running" else "moved"
+    return _Application(tuple(uses_of(obj)), health)
+
+
+def _mark(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    annotations = obj["metadata"].get("annotations") or {}
+    return obj["metadata"].get("uid"), annotations.get(STATE)

@@ -1,0 +1,157 @@
+"""Admission checks of RolloutPolicies and Rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+from polyver.capability.gates import SYSTEM_NAMESPACE, is_target
+from polyver.capability.rollouts import POLICIES
+from polyver.client import Client
+from polyver.core import PolyverError, listed
+from polyver.core.rollout import ReadyCheck
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.objects.status import Cause, invalid
+from polyver.rollouts.kinds import POLICIES as POLICY_KIND
+from polyver.rollouts.kinds import ROLLOUTS
+from polyver.rollouts.names import CLUSTER_SCOPED, TARGET_KINDS, lineage_of
+from polyver.rollouts.rules import RULES, read_rules
+from polyver.webhook.configurations import AdmissionRegistration
+
+if TYPE_CHECKING:
+    from polyver.kube.server.admission import AdmissionRequest
+
+__all__ = ["ROLLOUTS_WANTED", "RolloutChecks"]
+
+_WRITES = ("CREATE", "UPDATE")
+_KINDS = (POLICY_KIND, ROLLOUTS)
+ROLLOUTS_WANTED: Final = tuple(
+    AdmissionRegistration(
+        "checks",
+        group=kind.group,
+        plural=kind.names.plural,
+        versions=tuple(kind.versions),
+        operations=_WRITES,
+        mutates=False,
+    )
+    for kind in _KINDS
+)
+"""Resources and operations that API servers send to these checks."""
+
+
+class RolloutChecks:
+    """Refuses policies and rollouts that cannot be executed, and a second policy of a lineage."""
+
+    def __init__(self, client: Client, enabled: Collection[tuple[str, str]]) -> None:
+        self._client = client
+        self._enabled = enabled
+        """The groups and kinds of lineages that rollouts can move here."""
+
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
+        known = [(each.group, each.names.plural) for each in _KINDS]
+        return (kind.group, kind.plural) in known and operation in _WRITES
+
+    async def mutate(self, review: AdmissionRequest) -> None:
+        pass
+
+    async def validate(self, review: AdmissionRequest) -> None:
+        if review.object is None or review.subresource:
+            return
+        spec: dict[str, Any] = review.object.get("spec") or {}
+        if review.old is not None and (review.old.get("spec") or {}) == spec:
+            return
+        if review.kind.kind == POLICY_KIND.kind:
+            problems = self._policy_problems(review.object, spec)
+            problems = problems or await self._overlaps(review.object)
+        else:
+            problems = self._rollout_problems(review, spec)
+        if problems:
+            raise invalid(review.kind, review.name, problems)
+
+    def _policy_problems(self, obj: dict[str, Any], spec: dict[str, Any]) -> list[Cause]:
+        found = _rules_problems(spec)
+        namespace = obj["metadata"].get("namespace", "")
+        targets = spec.get("targets") or []
+        if not targets:
+            found.append(Cause("spec.targets", "Required value: a policy needs a target"))
+        for number, target in enumerate(targets):
+            at = f"spec.targets[{number}]"
+            found += self._target_problems(target, namespace, at)
+            if (target.get("name") is None) is (target.get("selector") is None):
+                found.append(Cause(at, "Invalid value: write either name or selector"))
+        return found
+
+    def _target_problems(self, target: dict[str, Any], namespace: str, at: str) -> list[Cause]:
+        kind = (target.get("group", ""), target.get("kind", ""))
+        if kind not in TARGET_KINDS:
+            known = listed([f"{group}/{name}" for group, name in TARGET_KINDS])
+            told = f"Unsupported value: {kind[0]}/{kind[1]}: supported values: {known}"
+            return [Cause(f"{at}.kind", told)]
+        if kind not in self._enabled:
+            told = f"Invalid value: rollouts of {kind[1]} are not enabled on this control plane"
+            return [Cause(f"{at}.kind", told)]
+        if kind in CLUSTER_SCOPED and namespace != SYSTEM_NAMESPACE:
+            told = f"Invalid value: {kind[1]} is targeted from the namespace {SYSTEM_NAMESPACE}"
+            return [Cause(at, told)]
+        return []
+
+    async def _overlaps(self, obj: dict[str, Any]) -> list[Cause]:
+        """Refuse a policy for a lineage that another policy names."""
+        metadata = obj["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        others = (await self._client.list(POLICIES, namespace)).items
+        found = []
+        for number, target in enumerate(obj["spec"]["targets"]):
+            if not target.get("name"):
+                continue  # labels may select anything: the controller finds what overlaps
+            lineage = lineage_of(target, namespace)
+            holders = [
+                each["metadata"]["name"]
+                for each in others
+                if each["metadata"]["name"] != name and is_target(each, lineage, {})
+            ]
+            if holders:
+                told = f"Invalid value: {lineage} has the policy {holders[0]}"
+                found.append(Cause(f"spec.targets[{number}].name", told))
+        return found
+
+    def _rollout_problems(self, review: AdmissionRequest, spec: dict[str, Any]) -> list[Cause]:
+        obj = review.object
+        assert obj is not None
+        old = ((review.old or {}).get("spec") or {}) if review.old else None
+        found = []
+        if old is not None:
+            fixed = ("target", "to", "policyRef", *RULES)
+            found += [
+                Cause(f"spec.{name}", "Forbidden: it is immutable; create another Rollout")
+                for name in fixed
+                if old.get(name) != spec.get(name)
+            ]
+            return found
+        namespace = obj["metadata"].get("namespace", "")
+        found += self._target_problems(spec.get("target") or {}, namespace, "spec.target")
+        named = [name for name in RULES if name in spec]
+        if spec.get("policyRef") and named:
+            told = "Invalid value: the rules are those of the policy; remove it or policyRef"
+            return [*found, *(Cause(f"spec.{name}", told) for name in named)]
+        return found if spec.get("policyRef") else [*found, *_rules_problems(spec)]
+
+
+def _rules_problems(spec: dict[str, Any]) -> list[Cause]:
+    """Return the errors in the steps, checks and other rules."""
+    rules, problems = read_rules(spec)
+    found = [_cause(each) for each in problems]
+    for number, check in enumerate(rules.checks if rules is not None else ()):
+        if not isinstance(check, ReadyCheck):
+            [name] = [key for key, value in spec["checks"][number].items() if value is not None]
+            told = "Invalid value: this version of polyver evaluates only the check ready"
+            found.append(Cause(f"spec.checks[{number}].{name}", told))
+    if rules is not None and rules.notify:
+        told = "Invalid value: this version of polyver sends no notifications"
+        found.append(Cause("spec.notify", told))
+    return found
+
+
+def _cause(error: PolyverError) -> Cause:
+    hint = f"; {error.hint}" if error.hint else ""
+    return Cause(error.at, f"Invalid value: {error.fact}{hint}")

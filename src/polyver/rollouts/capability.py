@@ -1,0 +1,62 @@
+"""The contribution of the capability rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from polyver.capability.capability import Capability, Surroundings
+from polyver.capability.contributions import READ, Contribution, Right
+
+if TYPE_CHECKING:
+    from polyver.capability.rollouts import RolloutTargets
+    from polyver.client import Client
+
+__all__ = ["CAPABILITY"]
+
+
+def _contribution(settings: None, around: Surroundings) -> Contribution:
+    """Return the contribution that moves the releases of all other capabilities in steps."""
+    from polyver.capability.gates import SYSTEM_NAMESPACE
+    from polyver.rollouts.admission import ROLLOUTS_WANTED, RolloutChecks
+    from polyver.rollouts.controller import RolloutController
+    from polyver.rollouts.kinds import GROUP, POLICIES, ROLLOUTS
+    from polyver.rollouts.names import FREEZE
+
+    del settings
+
+    def targets(client: Client) -> list[RolloutTargets]:
+        makers = [each.rollout_targets for each in around.others if each.rollout_targets]
+        return [made for make in makers for made in make(client)]
+
+    def enabled(client: Client) -> Sequence[tuple[str, str]]:
+        return [kind for each in targets(client) for kind in each.kinds]
+
+    policies, rollouts = POLICIES.names.plural, ROLLOUTS.names.plural
+    return Contribution(
+        kinds=(POLICIES, ROLLOUTS),
+        links=lambda client: [RolloutChecks(client, enabled(client))],
+        wanted=ROLLOUTS_WANTED,
+        controllers=lambda client: [RolloutController(client, targets(client))],
+        rights=(
+            Right(GROUP, policies, READ),
+            Right(GROUP, f"{policies}/status", ("update",)),
+            Right(GROUP, rollouts, (*READ, "create")),
+            Right(GROUP, f"{rollouts}/status", ("update",)),
+            Right("", "configmaps", ("get",), FREEZE),
+            Right("", "events", ("create",)),
+        ),
+        namespaces=(SYSTEM_NAMESPACE,),
+    )
+
+
+def _joins(others: Sequence[Contribution]) -> bool:
+    return any(each.rollout_targets is not None for each in others)
+
+
+CAPABILITY = Capability(
+    name="rollouts",
+    contribution=_contribution,
+    joins=_joins,
+    commands={"rollout": "polyver.rollouts.commands.rollout:app"},
+)

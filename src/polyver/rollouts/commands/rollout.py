@@ -1,0 +1,396 @@
+"""`polyver rollout`: shows the rollouts of a cluster, and lets users start, promote and abort them.
+
+Each command that changes something writes one field of a Rollout, as `kubectl edit` could.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.capability.gates import SYSTEM_NAMESPACE
+from polyver.cli.cluster import list_all, on_cluster
+from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table
+from polyver.client import Client, GroupVersionResource, find
+from polyver.client.cluster import ClusterAccess
+from polyver.core.plain import Object
+from polyver.core.rollout import RolloutState
+from polyver.kube.objects.status import ApiError
+from polyver.rollouts.commands.live_view import follow, report_lines
+from polyver.rollouts.names import FREEZE, ROLLOUTS_ON, TARGET_KINDS, lineage_of, rollout_name
+
+app = App(
+    name="rollout",
+    help="""Show and steer rollouts: how new releases reach their users in steps.
+
+Example: polyver rollout status webservice-1.2.5 -n vela-system --watch""",
+)
+
+Context = Annotated[
+    str, Parameter(help="The context of the kubeconfig. Default: the current context.")
+]
+Namespace = Annotated[
+    str,
+    Parameter(
+        name=["--namespace", "-n"],
+        help="The namespace of the rollout. Default: the only namespace that has it.",
+    ),
+]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
+_CONFIG_MAPS = GroupVersionResource("", "v1", "configmaps")
+
+
+@app.command(name="list")
+def list_rollouts(
+    *, namespace: Namespace = "", context: Context = "", output: Output = OutputFormat.TABLE
+) -> None:
+    """List the rollouts of all namespaces, or of one.
+
+    Example: polyver rollout list
+    """
+
+    async def read(client: Client, access: ClusterAccess) -> list[Object]:
+        del access
+        return await list_all(client, ROLLOUTS_ON, namespace)
+
+    found = on_cluster(context, read)
+    found.sort(key=lambda each: each["metadata"].get("creationTimestamp", ""))
+    if output is not OutputFormat.TABLE:
+        emit({"rollouts": [_data(each) for each in found]}, output)
+        return
+    if not found:
+        print_lines("there are no rollouts")
+        return
+    rows = []
+    for each in found:
+        spec, status = each["spec"], each.get("status") or {}
+        target = f"{spec['target']['kind']} {spec['target']['name']}"
+        names = each["metadata"]["namespace"], each["metadata"]["name"]
+        state = status.get("state", ""), status.get("step", ""), status.get("progress", "")
+        rows.append((*names, target, spec["to"], *state, status.get("reason", "")))
+    columns = ("NAMESPACE", "NAME", "TARGET", "TO", "STATE", "STEP", "HEALTHY", "REASON")
+    print_table(columns, rows)
+
+
+@app.command
+def status(
+    name: str,
+    /,
+    *,
+    namespace: Namespace = "",
+    context: Context = "",
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative=())] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show the steps, the followers and the checks of a rollout.
+
+    With --watch, the command follows the rollout until it ends. The exit code is 0 if the rollout
+    has completed or is still active, and 1 if it was taken back, aborted or held.
+
+    Example: polyver rollout status webservice-1.2.5 -n vela-system --watch
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    watch
+        Show the rollout live, until it ends.
+    """
+
+    async def read(client: Client, access: ClusterAccess) -> Object:
+        del access
+        found = await _named(client, name, namespace)
+        if not watch:
+            return found
+        if output is not OutputFormat.TABLE:
+            raise Misused("--watch has no other output format", at="--output")
+        return await follow(lambda: _named(client, name, found["metadata"]["namespace"]))
+
+    found = on_cluster(context, read)
+    if output is not OutputFormat.TABLE:
+        emit(_data(found), output)
+    elif not watch:
+        print_lines(*report_lines(found))
+    state = (found.get("status") or {}).get("state")
+    if state in ("RolledBack", "Aborted", "Held"):
+        reason = (found.get("status") or {}).get("reason") or state
+        raise ProblemsFound(f"rollout {name} is {state}: {reason}")
+
+
+@app.command
+def start(
+    target: str,
+    /,
+    *,
+    to: str,
+    policy: str,
+    namespace: Namespace = "",
+    context: Context = "",
+) -> None:
+    """Start the rollout of a release that has none, with the rules of a policy.
+
+    Example: polyver rollout start ComponentDefinition/webservice --to 1.2.5 --policy careful
+
+    Parameters
+    ----------
+    target
+        The lineage: KIND/NAME.
+    to
+        The release: a version, or the name of a revision.
+    policy
+        The RolloutPolicy whose steps and checks the rollout uses.
+    """
+    kind, _, name = target.partition("/")
+    groups = [group for group, each in TARGET_KINDS if each == kind]
+    if not groups or not name:
+        known = ", ".join(each for _, each in TARGET_KINDS)
+        raise Misused(f"{target!r} is not KIND/NAME", hint=f"known kinds: {known}")
+
+    async def create(client: Client, access: ClusterAccess) -> str:
+        inside = namespace or access.namespace
+        spec = {"group": groups[0], "kind": kind, "name": name}
+        lineage = lineage_of(spec, inside)
+        made = {
+            "apiVersion": "polyver.dev/v1alpha1",
+            "kind": "Rollout",
+            "metadata": {
+                "name": rollout_name(lineage, to),
+                "namespace": lineage.policy_namespace,
+            },
+            "spec": {"target": spec, "to": to, "policyRef": {"name": policy}},
+        }
+        created = await client.create(ROLLOUTS_ON, made, manager="polyver-cli")
+        return f"{created['metadata']['namespace']}/{created['metadata']['name']}"
+
+    print_lines(f"rollout {on_cluster(context, create)} is started")
+
+
+@app.command
+def pause(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
+    """Let no further step of a rollout start; checks and the rollback go on.
+
+    Example: polyver rollout pause webservice-1.2.5
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    """
+    _change(name, namespace, context, lambda _: {"paused": True})
+    print_lines(f"rollout {name} is paused")
+
+
+@app.command
+def resume(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
+    """Continue a rollout after `polyver rollout pause`.
+
+    Example: polyver rollout resume webservice-1.2.5
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    """
+    _change(name, namespace, context, lambda _: {"paused": None})
+    print_lines(f"rollout {name} continues")
+
+
+@app.command
+def promote(
+    name: str,
+    /,
+    *,
+    full: Annotated[bool, Parameter(negative=())] = False,
+    namespace: Namespace = "",
+    context: Context = "",
+) -> None:
+    """Approve the current step of a rollout, so that its pause ends.
+
+    The command also lets a rollout start that its preflight holds, and lets one continue that is
+    paused because a check failed (onFailure: Pause).
+
+    Example: polyver rollout promote webservice-1.2.5
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    full
+        Approve all steps: no pause stops the rollout any more. Its checks go on.
+    """
+
+    def approve(found: Object) -> Mapping[str, Any]:
+        done, _, steps = ((found.get("status") or {}).get("step") or "0/1").partition("/")
+        return {"approvedStep": int(steps) if full else max(1, int(done))}
+
+    _change(name, namespace, context, approve)
+    print_lines(f"rollout {name} is promoted")
+
+
+@app.command
+def abort(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
+    """Take a release back: each dependent returns to the release that it used before.
+
+    Example: polyver rollout abort webservice-1.2.5
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    """
+    _change(name, namespace, context, lambda _: {"aborted": True})
+    print_lines(f"rollout {name} is aborted")
+
+
+@app.command
+def history(
+    name: str,
+    /,
+    *,
+    namespace: Namespace = "",
+    context: Context = "",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List the states and steps that a rollout has gone through.
+
+    Example: polyver rollout history webservice-1.2.5
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    """
+    found = on_cluster(context, lambda client, _: _named(client, name, namespace))
+    entries = (found.get("status") or {}).get("history") or []
+    if output is not OutputFormat.TABLE:
+        emit({"history": entries}, output)
+        return
+    rows = [(e["time"], e["state"], str(e["step"]), e.get("message", "")) for e in entries]
+    print_table(("TIME", "STATE", "STEP", "REASON"), rows)
+
+
+@app.command
+def preflight(
+    name: str,
+    /,
+    *,
+    namespace: Namespace = "",
+    context: Context = "",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show the effect of a release on its followers, which was computed before the first step.
+
+    Example: polyver rollout preflight webservice-1.2.5
+
+    Parameters
+    ----------
+    name
+        The name of the Rollout.
+    """
+    found = on_cluster(context, lambda client, _: _named(client, name, namespace))
+    data = (found.get("status") or {}).get("preflight")
+    if data is None:
+        raise UnknownName(f"rollout {name} has no result of its preflight yet")
+    if output is not OutputFormat.TABLE:
+        emit(data, output)
+        return
+    print_lines(
+        f"{data['unchanged']} unchanged, {data['changed']} changed, "
+        f"{data['loses']} would lose objects, {data['fails']} would fail"
+    )
+    for each in data.get("groups") or ():
+        print_lines(f"  {each['change']}  ({', '.join(each['names'])})")
+    for each in data.get("failures") or ():
+        print_lines(f"  fails: {each['message']}  ({', '.join(each['names'])})")
+
+
+@app.command
+def freeze(*, reason: str = "", context: Context = "") -> None:
+    """Let no step of any rollout start, for example during an incident; checks go on.
+
+    Example: polyver rollout freeze --reason "incident 42"
+
+    Parameters
+    ----------
+    reason
+        The reason, which is kept for others to read.
+    """
+
+    async def write(client: Client, access: ClusterAccess) -> None:
+        del access
+        made = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": FREEZE, "namespace": SYSTEM_NAMESPACE},
+            "data": {"reason": reason},
+        }
+        await client.apply(_CONFIG_MAPS, made, manager="polyver-cli", force=True)
+
+    on_cluster(context, write)
+    print_lines("rollouts are frozen: no step starts")
+
+
+@app.command
+def unfreeze(*, context: Context = "") -> None:
+    """Continue all rollouts after `polyver rollout freeze`.
+
+    Example: polyver rollout unfreeze
+    """
+
+    async def delete(client: Client, access: ClusterAccess) -> bool:
+        del access
+        try:
+            await client.delete(_CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    was = on_cluster(context, delete)
+    print_lines("rollouts continue" if was else "rollouts were not frozen")
+
+
+async def _named(client: Client, name: str, namespace: str) -> Object:
+    """Return a rollout; without a namespace, search all namespaces for the only one."""
+    if namespace:
+        found = await find(client, ROLLOUTS_ON, name, namespace)
+        if found is None:
+            raise UnknownName(f"there is no rollout {namespace}/{name}")
+        return found
+    there = await list_all(client, ROLLOUTS_ON)
+    named = [each for each in there if each["metadata"]["name"] == name]
+    if not named:
+        known = ", ".join(sorted(each["metadata"]["name"] for each in there)) or "none"
+        raise UnknownName(f"there is no rollout {name}", hint=f"known: {known}")
+    if len(named) > 1:
+        spaces = ", ".join(each["metadata"]["namespace"] for each in named)
+        raise Misused(f"{name} is in several namespaces: {spaces}", hint="pass --namespace")
+    return named[0]
+
+
+def _change(
+    name: str, namespace: str, context: str, change: Callable[[Object], Mapping[str, Any]]
+) -> None:
+    """Write fields of the spec of an active rollout."""
+
+    async def write(client: Client, access: ClusterAccess) -> None:
+        del access
+        found = await _named(client, name, namespace)
+        state = (found.get("status") or {}).get("state")
+        if state and RolloutState(state).is_final:
+            raise Misused(f"rollout {name} has ended: {state}")
+        inside = found["metadata"]["namespace"]
+        spec = {"spec": dict(change(found))}
+        await client.patch(ROLLOUTS_ON, name, inside, change=spec, manager="polyver-cli")
+
+    on_cluster(context, write)
+
+
+def _data(obj: Object) -> Object:
+    names = {name: obj["metadata"][name] for name in ("namespace", "name")}
+    status = {k: v for k, v in (obj.get("status") or {}).items() if k != "memory"}
+    return {**names, "spec": obj["spec"], "status": status}

@@ -1,0 +1,508 @@
+"""The controller of policies and rollouts: it observes, lets the core decide, and sets gates.
+
+One key is a RolloutPolicy or a Rollout. What a rollout has decided is in its status before its
+gate is written, so a controller that is killed continues from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from polyver.capability.gates import (
+    SYSTEM_NAMESPACE,
+    LineageName,
+    ReleaseObject,
+    is_target,
+)
+from polyver.capability.rollouts import POLICIES, RolloutTargets
+from polyver.client import Change, Client, Clock, GroupVersionResource, SystemClock, find, timestamp
+from polyver.client.field_managers import POLYVER
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.statuses import write_status
+from polyver.core import Gate, PolyverError, listed
+from polyver.core.plain import Object
+from polyver.core.rollout import (
+    CheckResult,
+    CohortCounts,
+    Exposure,
+    Observations,
+    ReadyCheck,
+    Rollout,
+    RolloutPlan,
+    RolloutProgress,
+    RolloutState,
+    check_ready,
+    exposure_of,
+    step,
+)
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.objects.status import ApiError
+from polyver.rollouts.names import (
+    FREEZE,
+    ROLLOUTS_ON,
+    RolloutRequest,
+    request_in,
+    rollout_name,
+)
+from polyver.rollouts.policies import older_policy, releases_to_start, unmarked_releases
+from polyver.rollouts.rules import RULES, RolloutRules, read_rules
+from polyver.rollouts.status import (
+    RolloutObservation,
+    preflight_data,
+    progress_in,
+    report_counts,
+    rollout_status,
+)
+from polyver.rollouts.windows import is_open, next_opening
+
+__all__ = ["RolloutController", "RolloutKey"]
+
+_CONFIG_MAPS: Final = GroupVersionResource("", "v1", "configmaps")
+_SOON: Final = 0.05
+_EVERY: Final = 0.5
+"""The least number of seconds between two decisions about one rollout."""
+_POLLED: Final = 5.0
+"""Seconds after which a rollout that waits is observed again."""
+_REPEATED: Final = 60.0
+"""Seconds after which the preflight of a held rollout is repeated."""
+
+
+class RolloutKey(NamedTuple):
+    """Identifies a RolloutPolicy or a Rollout."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The watched part of a rollout."""
+
+    request: RolloutRequest | None
+    """None if its spec cannot be read."""
+    state: str
+    created: tuple[str, str]
+    generation: int
+
+    @property
+    def is_active(self) -> bool:
+        return not self.state or not RolloutState(self.state).is_final
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Everything that one decision about a rollout is made from."""
+
+    key: RolloutKey
+    obj: Object
+    request: RolloutRequest
+    progress: RolloutProgress
+    targets: RolloutTargets
+    releases: Sequence[ReleaseObject]
+    rules: RolloutRules
+    data: Object
+    """The rules as they are written."""
+    now: float
+
+    @property
+    def rollout(self) -> Rollout:
+        rules, request = self.rules, self.request
+        asked = request.paused, request.aborted, request.approved_step
+        return Rollout(rules.steps, rules.limits, rules.on_failure, *asked)
+
+
+class RolloutController(Controller[RolloutKey]):
+    """Reconciles policies and rollouts."""
+
+    name = "rollouts"
+
+    def __init__(
+        self,
+        client: Client,
+        targets: Sequence[RolloutTargets],
+        *,
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._client = client
+        self._targets = {kind: each for each in targets for kind in each.kinds}
+        self._all = [*targets]
+        self._clock: Clock = clock or SystemClock()
+        self._events = Events(client, self._clock, log or Log(), component="polyver")
+        self._rollouts: dict[RolloutKey, _Known] = {}
+        self._policies: dict[RolloutKey, Any] = {}
+        self._decided_at: dict[RolloutKey, float] = {}
+        self._preflights: dict[RolloutKey, asyncio.Task[None]] = {}
+        self._reports: dict[RolloutKey, tuple[str, Object]] = {}
+        """The results of preflights that no status has yet, by the release that was tried."""
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, RolloutKey]]:
+        return [
+            Watch(kinds=exactly(POLICIES), observe=self._observe_policy, keep=_policy),
+            Watch(kinds=exactly(ROLLOUTS_ON), observe=self._observe_rollout, keep=_rollout),
+            *(watch for each in self._all for watch in each.watches(self._touched)),
+        ]
+
+    async def close(self) -> None:
+        for task in self._preflights.values():
+            task.cancel()
+        await asyncio.gather(*self._preflights.values(), return_exceptions=True)
+
+    def _observe_policy(self, kind: ResourceKind, change: Change[Any]) -> Iterable[RolloutKey]:
+        del kind
+        key = RolloutKey("policy", change.key.namespace, change.key.name)
+        if change.before == change.after:
+            return ()
+        if change.after is None:
+            self._policies.pop(key, None)
+        else:
+            self._policies[key] = change.after
+        # Another policy may have waited for this one, and rollouts that cannot read it.
+        policies = [each for each in self._policies if each.namespace == key.namespace]
+        return {key, *policies, *(each for each in self._rollouts if self._follows(each, key))}
+
+    def _follows(self, rollout: RolloutKey, policy: RolloutKey) -> bool:
+        request = self._rollouts[rollout].request
+        named = request is not None and request.policy == policy.name
+        return named and rollout.namespace == policy.namespace
+
+    def _observe_rollout(self, kind: ResourceKind, change: Change[_Known]) -> Iterable[RolloutKey]:
+        del kind
+        key = RolloutKey("rollout", change.key.namespace, change.key.name)
+        if change.before == change.after:
+            return ()
+        if change.after is None:
+            self._rollouts.pop(key, None)
+            self._decided_at.pop(key, None)
+            self._reports.pop(key, None)
+            if (task := self._preflights.pop(key, None)) is not None:
+                task.cancel()
+        else:
+            self._rollouts[key] = change.after
+        both = [each.request for each in (change.before, change.after) if each is not None]
+        lineages = {each.lineage for each in both if each is not None}
+        return {key, *self._touched(lineages)}
+
+    def _touched(self, lineages: Iterable[LineageName]) -> set[RolloutKey]:
+        """Return the keys of the policies and rollouts that lineages may concern."""
+        touched = {*lineages}
+        spaces = {each.policy_namespace for each in touched}
+        found = {each for each in self._policies if each.namespace in spaces}
+        for key, known in self._rollouts.items():
+            if known.is_active and known.request and known.request.lineage in touched:
+                found.add(key)
+        return found
+
+    async def reconcile(self, key: RolloutKey) -> Requeue | None:
+        if not self.synced:
+            return Requeue(_SOON)
+        if key.kind == "policy":
+            return await self._reconcile_policy(key)
+        left = self._decided_at.get(key, 0.0) + _EVERY - self._clock.time()
+        if left > 0:
+            return Requeue(left)
+        self._decided_at[key] = self._clock.time()
+        return await self._reconcile_rollout(key)
+
+    # Policies.
+
+    async def _reconcile_policy(self, key: RolloutKey) -> Requeue | None:
+        obj = await find(self._client, POLICIES, key.name, key.namespace)
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
+            return None  # deleting a policy opens nothing
+        _, problems = read_rules(obj["spec"])
+        lineages = self._lineages_of(obj)
+        others = [each for each in self._policies.values() if each["metadata"]["name"] != key.name]
+        older = older_policy(obj, lineages, others)
+        if problems:
+            message = "; ".join(map(str, problems))
+            await self._tell_policy(obj, "False", "InvalidSpec", message, len(lineages))
+            return None
+        if older:
+            await self._tell_policy(obj, "False", "Overlaps", older, len(lineages))
+            return None
+        for name in sorted(lineages):
+            await self._mark(obj, name)
+        number = len(lineages)
+        message = f"it applies to {number} {'lineage' if number == 1 else 'lineages'}"
+        await self._tell_policy(obj, "True", "Applied", message, number)
+        return None
+
+    def _lineages_of(self, policy: Object) -> dict[LineageName, Mapping[str, str]]:
+        namespace = policy["metadata"]["namespace"]
+        return {
+            name: labels
+            for each in self._all
+            for name, labels in each.lineages(namespace).items()
+            if is_target(policy, name, labels)
+        }
+
+    async def _mark(self, policy: Object, lineage: LineageName) -> None:
+        """Open the releases from before the policy, close the others, and start their rollouts."""
+        targets, name = self._targets[lineage.group, lineage.kind], policy["metadata"]["name"]
+        releases = await targets.releases(lineage)
+        for release, closed in unmarked_releases(releases):
+            await targets.write_gate(lineage, release.name, Gate(name) if closed else None)
+        known = [each.request for each in self._rollouts.values() if each.request is not None]
+        started = {each.to for each in known if each.lineage == lineage}
+        for release in releases_to_start(releases, started):
+            made = {
+                "apiVersion": "polyver.dev/v1alpha1",
+                "kind": "Rollout",
+                "metadata": {
+                    "name": rollout_name(lineage, release.name),
+                    "namespace": lineage.policy_namespace,
+                },
+                "spec": {
+                    "target": {
+                        "group": lineage.group,
+                        "kind": lineage.kind,
+                        "name": lineage.name,
+                    },
+                    "to": release.name,
+                    "policyRef": {"name": name},
+                },
+            }
+            try:
+                await self._client.create(ROLLOUTS_ON, made, manager=POLYVER)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+
+    async def _tell_policy(
+        self, obj: Object, status: Any, reason: str, message: str, targets: int
+    ) -> None:
+        ready = DesiredCondition("Ready", status, reason, message)
+        conditions = set_conditions(obj, [ready], now=timestamp(self._clock))
+        wanted = {**(obj.get("status") or {}), "targets": targets, "conditions": conditions}
+        await write_status(self._client, POLICIES, obj, wanted, manager=POLYVER)
+
+    # Rollouts.
+
+    async def _reconcile_rollout(self, key: RolloutKey) -> Requeue | None:
+        obj = await find(self._client, ROLLOUTS_ON, key.name, key.namespace)
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
+            return None  # deleting a rollout opens nothing
+        status = obj.get("status") or {}
+        request, progress = request_in(obj), progress_in(status)
+        data = status.get("policy") or await self._rules_of(obj, request)
+        rules, problems = read_rules(data or {"steps": []})
+        targets = self._targets.get((request.lineage.group, request.lineage.kind))
+        releases = await targets.releases(request.lineage) if targets is not None else ()
+        release = next((each for each in releases if each.name == request.to), None)
+        if targets is None or rules is None or release is None or data is None:
+            if not progress.state.is_final:
+                await self._tell_problem(obj, request, data, problems, releases)
+            return None
+        if not release.is_published:
+            return Requeue(_EVERY)
+        now = self._clock.now().timestamp()
+        case = _Case(key, obj, request, progress, targets, releases, rules, data, now)
+        opens_at = None
+        if progress.state.is_final:
+            plan = RolloutPlan(progress, exposure_of(case.rollout, progress))
+        else:
+            plan, observed, opens_at = await self._decide(case)
+            await self._tell(case, plan, observed)
+        if (gate := _gate(key.name, plan)) != release.gate or not release.is_marked:
+            await targets.write_gate(request.lineage, release.name, gate)
+        if plan.progress.state.is_final:
+            return None
+        times = [each - now for each in (plan.wake_at, opens_at) if each is not None]
+        return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    async def _rules_of(self, obj: Object, request: RolloutRequest) -> Object | None:
+        """Return the rules of a new rollout: its own, or those of its policy."""
+        spec: Object = obj["spec"]
+        if request.policy:
+            namespace = obj["metadata"]["namespace"]
+            policy = await find(self._client, POLICIES, request.policy, namespace)
+            if policy is None:
+                return None
+            spec = policy["spec"]
+        return {name: spec[name] for name in RULES if name in spec}
+
+    async def _decide(self, case: _Case) -> tuple[RolloutPlan, RolloutObservation, float | None]:
+        """Return the plan, what the status shows of it, and when a window opens."""
+        rules, progress, now = case.rules, case.progress, case.now
+        followers = case.targets.followers(case.request.lineage, case.request.to)
+        current = exposure_of(case.rollout, progress)
+        counts = followers.counts(current if progress.step else Exposure(1.0))
+        preflight = self._preflight(case)
+        waits_for, opens_at = await self._waits_for(case)
+        following = rules.steps[progress.step] if progress.step < len(rules.steps) else None
+        checks = _checks(rules, counts, max(0.0, now - progress.started_at))
+        seen = Observations(
+            report_counts(preflight) if preflight is not None else None,
+            counts,
+            checks if progress.step else (),
+            followers.threshold(following.count) if following and following.count else 0.0,
+            self._superseded_by(case),
+            not waits_for,
+            waits_for,
+        )
+        plan = step(case.rollout, progress, seen, now)
+        if plan.exposure != current:
+            counts = followers.counts(plan.exposure)
+        if not plan.progress.step:
+            counts = CohortCounts(total=counts.total)
+        return (
+            plan,
+            RolloutObservation(counts, seen.checks, case.data, len(rules.steps), preflight),
+            opens_at,
+        )
+
+    def _superseded_by(self, case: _Case) -> str:
+        """Return the newer release that takes the followers of this one, if it has a rollout."""
+        releases = {each.name: each for each in case.releases}
+        mine = releases[case.request.to]
+        for known in self._others(case):
+            assert known.request is not None
+            newer = releases.get(known.request.to, mine)
+            if newer.order > mine.order and newer.series == mine.series:
+                return newer.name
+        return ""
+
+    def _others(self, case: _Case) -> list[_Known]:
+        """Return the other active rollouts of the same lineage."""
+        return [
+            known
+            for other, known in self._rollouts.items()
+            if other != case.key
+            and known.is_active
+            and known.request is not None
+            and known.request.lineage == case.request.lineage
+        ]
+
+    async def _waits_for(self, case: _Case) -> tuple[str, float | None]:
+        """Return the reason why no step may start, and the time at which a window opens."""
+        metadata = case.obj["metadata"]
+        for known in self._others(case):
+            if known.created < (metadata.get("creationTimestamp", ""), metadata["name"]):
+                return f"rollout {known.created[1]} of the same lineage is active", None
+        moment = datetime.fromtimestamp(case.now, UTC)
+        if not is_open(case.rules.windows, moment):
+            opening = next_opening(case.rules.windows, moment)
+            if opening is None:
+                return "no window ever opens", None
+            return f"the next window opens at {opening:%Y-%m-%d %H:%M} UTC", opening.timestamp()
+        if await find(self._client, _CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE) is not None:
+            return "rollouts are frozen; `polyver rollout unfreeze` continues them", None
+        return "", None
+
+    def _preflight(self, case: _Case) -> Object | None:
+        """Return the result of the preflight; start it if there is none, or if it is outdated."""
+        key, shown = case.key, (case.obj.get("status") or {}).get("preflight")
+        found = self._reports.pop(key, None)
+        if found is not None and found[0] == case.request.to:
+            return found[1]
+        held = case.progress.state is RolloutState.HELD
+        is_old = held and case.now - case.progress.seen_at >= _REPEATED
+        if (shown is None or is_old) and not case.progress.step and key not in self._preflights:
+            self._preflights[key] = asyncio.create_task(self._run_preflight(case))
+        return dict(shown) if shown is not None else None
+
+    async def _run_preflight(self, case: _Case) -> None:
+        key, request = case.key, case.request
+        try:
+            report = await case.targets.preflight(request.lineage, request.to, case.rules.sample)
+            self._reports[key] = request.to, preflight_data(report)
+        except (ApiError, PolyverError) as error:
+            failure = {"message": f"the preflight failed: {error}", "dependents": 0, "names": []}
+            counts = {"unchanged": 0, "changed": 0, "loses": 0, "fails": 1}
+            self._reports[key] = request.to, {**counts, "failures": [failure]}
+        finally:
+            self._preflights.pop(key, None)
+            self._decided_at.pop(key, None)
+            self.wake(key)
+
+    # The status.
+
+    async def _tell(self, case: _Case, plan: RolloutPlan, observed: RolloutObservation) -> None:
+        obj = case.obj
+        before = obj.get("status") or {}
+        status = rollout_status(obj, plan, observed, now=case.now)
+        if await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER) is obj:
+            return
+        state = plan.progress.state
+        if before.get("state") == state.value:
+            return
+        bad = (RolloutState.HELD, RolloutState.ROLLED_BACK, RolloutState.ABORTED)
+        warns = state in bad or bool(plan.progress.failure)
+        message = plan.progress.reason or f"step {plan.progress.step} of {observed.steps}"
+        await self._events.tell(obj, state.value, message, type="Warning" if warns else "Normal")
+
+    async def _tell_problem(
+        self,
+        obj: Object,
+        request: RolloutRequest,
+        data: Object | None,
+        problems: Sequence[PolyverError],
+        releases: Sequence[ReleaseObject],
+    ) -> None:
+        """Report why a rollout cannot begin."""
+        if data is None:
+            message = f"there is no RolloutPolicy {request.policy} (spec.policyRef)"
+        elif problems:
+            message = "; ".join(map(str, problems))
+        elif (request.lineage.group, request.lineage.kind) not in self._targets:
+            message = f"rollouts of {request.lineage.kind} are not enabled here (spec.target.kind)"
+        else:
+            known = listed([each.name for each in releases]) if releases else "none"
+            message = f"{request.lineage} has no release {request.to} (spec.to); known: {known}"
+        fact = DesiredCondition("Completed", "False", "Invalid", message)
+        conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
+        status = {**(obj.get("status") or {}), "reason": message, "conditions": conditions}
+        await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER)
+
+
+def _checks(rules: RolloutRules, counts: CohortCounts, seconds: float) -> tuple[CheckResult, ...]:
+    """Evaluate the checks, so many seconds after the step has started."""
+    return tuple(
+        check_ready(each, counts, seconds=seconds)
+        for each in rules.checks
+        if isinstance(each, ReadyCheck)
+    )
+
+
+def _gate(name: str, plan: RolloutPlan) -> Gate | None:
+    """Return the gate of a release after a decision; None opens it for all."""
+    if plan.progress.state is RolloutState.COMPLETED:
+        return None
+    exposure = plan.exposure
+    return Gate(name, plan.progress.step, exposure.share, exposure.labels, exposure.returns)
+
+
+def _policy(kind: ResourceKind, obj: Object) -> Object:
+    del kind
+    metadata = {
+        name: obj["metadata"].get(name)
+        for name in ("name", "namespace", "generation", "creationTimestamp", "uid")
+    }
+    ready = find_condition(obj, "Ready") or {}
+    status = {"conditions": [{"type": "Ready", "status": ready.get("status")}]} if ready else {}
+    return {"metadata": metadata, "spec": obj.get("spec") or {}, "status": status}
+
+
+def _rollout(kind: ResourceKind, obj: Object) -> _Known:
+    del kind
+    metadata = obj["metadata"]
+    try:
+        request = request_in(obj)
+    except (KeyError, TypeError):
+        request = None
+    return _Known(
+        request,
+        (obj.get("status") or {}).get("state") or "",
+        (metadata.get("creationTimestamp", ""), metadata["name"]),
+        metadata.get("generation", 0),
+    )

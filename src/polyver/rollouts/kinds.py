@@ -1,0 +1,326 @@
+"""The kinds RolloutPolicy and Rollout."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from polyver.apis.declaring import Field, Format, Ge, Kind, Le, ListMap, MaxLength, MinLength, part
+from polyver.apis.definition import Column
+
+__all__ = ["GROUP", "POLICIES", "ROLLOUTS", "RolloutPolicyV1Alpha1", "RolloutV1Alpha1"]
+
+GROUP: Final = "polyver.dev"
+POLICIES: Final = Kind(
+    "RolloutPolicy", group=GROUP, plural="rolloutpolicies", categories=["polyver"]
+)
+ROLLOUTS: Final = Kind("Rollout", group=GROUP, categories=["polyver"])
+
+Time = Annotated[str, Format("date-time")]
+Name = Annotated[str, MinLength(1), MaxLength(253)]
+Count = Annotated[int, Ge(0), Format("int64")]
+Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+Event = Literal["Started", "Paused", "RolledBack", "Held", "Completed", "Aborted", "Superseded"]
+
+
+@part
+class TargetSelectorSpec:
+    """Labels that an object must have, all of them."""
+
+    matchLabels: dict[str, str]
+    """The labels."""
+
+
+@part
+class PolicyTargetSpec:
+    """A lineage by its name, or the lineages with labels."""
+
+    group: Annotated[str, MinLength(1)]
+    """The API group of the object that publishes the releases, such as core.oam.dev."""
+    kind: Annotated[str, MinLength(1)]
+    """Its kind, such as ComponentDefinition, Composition, Function or BlueprintFunction."""
+    name: Name | None
+    """Its name."""
+    selector: TargetSelectorSpec | None
+    """Its labels, instead of a name."""
+
+
+@part
+class RolloutTargetSpec:
+    """The lineage of a rollout."""
+
+    group: Annotated[str, MinLength(1)]
+    """The API group of the object that publishes the releases."""
+    kind: Annotated[str, MinLength(1)]
+    """Its kind."""
+    name: Name
+    """Its name."""
+
+
+@part
+class StepPauseSpec:
+    """A pause after a step: for some time, or until a user promotes the rollout."""
+
+    seconds: str | None = Field(name="for", default=None)
+    """The duration: 90s, 10m, 2h."""
+    until: Literal["Approved"] | None
+    """`Approved`: until `polyver rollout promote`."""
+
+
+@part
+class RolloutStepSpec:
+    """One step. It adds exactly one of share, count and labels to the cohort."""
+
+    share: str | None
+    """A share of all followers, chosen by a stable hash of their uid: 5%."""
+    count: Annotated[int, Ge(1), Le(1_000_000_000)] | None
+    """A number of followers, chosen in the same way."""
+    labels: dict[str, str] | None
+    """The followers with these labels."""
+    pause: StepPauseSpec | None
+    """The pause after the step."""
+
+
+@part
+class ReadyCheckSpec:
+    """The followers of the cohort become healthy in time."""
+
+    within: str | None
+    """The duration after which followers that are not healthy count as failing. Default: 10m."""
+    failing: Count | None
+    """The number of followers that may fail. Default: 0."""
+
+
+@part
+class ErrorsCheckSpec:
+    """Calls or actions with the release do not fail more often than this."""
+
+    max: str
+    """The largest share of errors: 1%."""
+    minimum: Count | None
+    """The number of calls to wait for. Default: 1."""
+
+
+@part
+class LatencyCheckSpec:
+    """Calls with the release are not slower than with the release before, by this factor."""
+
+    p99: str
+    """The largest ratio of the 99th percentiles: 2x."""
+    minimum: Count | None
+    """The number of calls of both releases to wait for. Default: 1."""
+
+
+@part
+class PrometheusCheckSpec:
+    """The result of a query of Prometheus is within limits."""
+
+    address: str
+    """The URL of Prometheus: http://prometheus.monitoring:9090."""
+    query: str
+    """The query, whose result is a scalar or a vector with one sample."""
+    below: float | None
+    """The result must be smaller than this."""
+    above: float | None
+    """The result must be larger than this."""
+
+
+@part
+class HttpCheckSpec:
+    """A URL answers with a status."""
+
+    url: str
+    """The URL, which is requested with GET."""
+    status: Annotated[int, Ge(100), Le(599)] | None
+    """The expected status. Default: 200."""
+
+
+@part
+class RolloutCheckSpec:
+    """One check, which is evaluated during and after each step."""
+
+    ready: ReadyCheckSpec | None
+    errors: ErrorsCheckSpec | None
+    latency: LatencyCheckSpec | None
+    prometheus: PrometheusCheckSpec | None
+    http: HttpCheckSpec | None
+
+
+@part
+class PreflightLimitsSpec:
+    """The limits with which a rollout may take its first step."""
+
+    failures: Count | None
+    """The number of followers that may fail with the release. Default: 0."""
+    deletions: Count | None
+    """The number of followers that may lose objects. Default: 0."""
+    sample: int | str | None
+    """The number of followers to try in advance, or `all`. Default: 1000."""
+
+
+@part
+class RolloutWindowSpec:
+    """A time of the week in which steps may start."""
+
+    days: list[Day] | None
+    """The days. Default: every day."""
+    start: str = Field(name="from")
+    """The time at which the window opens: "09:00"."""
+    end: str = Field(name="to")
+    """The time at which the window closes: "16:00"."""
+    timezone: str | None
+    """The time zone: Europe/Berlin. Default: UTC."""
+
+
+@part
+class RolloutNotificationSpec:
+    """A URL to which events of rollouts are posted as JSON."""
+
+    url: str
+    """The URL."""
+    on: list[Event] | None
+    """The events. Default: all of them."""
+
+
+@POLICIES.version(
+    "v1alpha1",
+    columns=[
+        Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        Column("Targets", ".status.targets", "integer"),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+)
+class RolloutPolicyV1Alpha1:
+    """The way in which every new release of some lineages reaches its users."""
+
+    class Spec:
+        targets: list[PolicyTargetSpec]
+        """The lineages."""
+        preflight: PreflightLimitsSpec | None
+        """The limits with which a rollout may take its first step."""
+        steps: list[RolloutStepSpec]
+        """The steps; the last one is {share: 100%}."""
+        checks: list[RolloutCheckSpec] | None
+        """The checks. Default: {ready: {within: 10m, failing: 0}}."""
+        onFailure: Literal["Rollback", "Pause"] | None
+        """The reaction to a failed check. Default: Rollback."""
+        windows: list[RolloutWindowSpec] | None
+        """The times in which steps may start. Default: always."""
+        notify: list[RolloutNotificationSpec] | None
+        """URLs that are notified."""
+
+    class Status:
+        class Condition:
+            type: str
+            status: str
+            reason: str
+            message: str
+            since: str = Field(name="lastTransitionTime")
+            generation: int | None = Field(name="observedGeneration", default=None)
+
+        targets: int | None
+        """The number of lineages that it applies to."""
+        conditions: Annotated[list[Condition], ListMap("type")] | None
+
+    spec: Spec
+    status: Status | None
+
+
+@ROLLOUTS.version(
+    "v1alpha1",
+    columns=[
+        Column("To", ".spec.to"),
+        Column("State", ".status.state"),
+        Column("Step", ".status.step"),
+        Column("Healthy", ".status.progress"),
+        Column("Reason", ".status.reason", priority=1),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+)
+class RolloutV1Alpha1:
+    """One release on its way to its users."""
+
+    class Spec:
+        class PolicyReference:
+            name: Name
+
+        target: RolloutTargetSpec
+        """The lineage."""
+        to: Annotated[str, MinLength(1)]
+        """The release: a version, or the name of a revision."""
+        policyRef: PolicyReference | None
+        """The policy to follow, from the namespace of the rollout. It is copied at the start."""
+        preflight: PreflightLimitsSpec | None
+        steps: list[RolloutStepSpec] | None
+        """The steps, instead of a policy."""
+        checks: list[RolloutCheckSpec] | None
+        onFailure: Literal["Rollback", "Pause"] | None
+        windows: list[RolloutWindowSpec] | None
+        notify: list[RolloutNotificationSpec] | None
+        paused: bool | None
+        """True: no step starts. Checks and the rollback go on."""
+        approvedStep: Count | None
+        """The pauses of all steps up to this one are approved."""
+        aborted: bool | None
+        """True: the release is taken back."""
+
+    class Status:
+        class Condition:
+            type: str
+            status: str
+            reason: str
+            message: str
+            since: str = Field(name="lastTransitionTime")
+            generation: int | None = Field(name="observedGeneration", default=None)
+
+        class Dependents:
+            total: int
+            """All followers that would move."""
+            cohort: int
+            """The followers that may use the release."""
+            moved: int
+            healthy: int
+            failing: int
+            held: int
+            waiting: int
+            """The followers of the cohort that have not tried the release yet."""
+
+        class Check:
+            name: str
+            result: Literal["Passed", "Waiting", "Failed"]
+            message: str | None
+
+        class Entry:
+            time: Time
+            state: str
+            step: int
+            message: str | None
+
+        class Exposure:
+            share: float
+            labels: list[dict[str, str]] | None
+
+        state: str | None
+        """Preflight, Progressing, Paused, Completed, Held, RolledBack, Aborted or Superseded."""
+        step: str | None
+        """The step in progress, of all steps: 2/4."""
+        progress: str | None
+        """The number of healthy followers, of all in the cohort: 12/40."""
+        reason: str | None
+        """The reason of the state."""
+        dependents: Dependents | None
+        policy: dict[str, Any] | None
+        """The steps, checks and other rules as they were at the start."""
+        preflight: dict[str, Any] | None
+        """The result of the preflight."""
+        checks: list[Check] | None
+        """The latest result of each check."""
+        exposure: Exposure | None
+        """The followers that may use the release."""
+        memory: dict[str, Any] | None
+        """What the controller needs to continue after a restart."""
+        history: list[Entry] | None
+        """The changes of the state, oldest first."""
+        conditions: Annotated[list[Condition], ListMap("type")] | None
+
+    spec: Spec
+    status: Status | None

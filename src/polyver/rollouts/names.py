@@ -1,0 +1,91 @@
+"""Resources and names of rollouts, and the values that their objects are read into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.capability.gates import SYSTEM_NAMESPACE, LineageName
+from polyver.client import GroupVersionResource
+from polyver.core.plain import ReadOnlyObject
+from polyver.languages.values.names import dns_subdomain_problems
+
+__all__ = [
+    "BLUEPRINT_FUNCTION",
+    "CLUSTER_SCOPED",
+    "FREEZE",
+    "ROLLOUTS_ON",
+    "TARGET_KINDS",
+    "RolloutRequest",
+    "lineage_of",
+    "request_in",
+    "rollout_name",
+]
+
+ROLLOUTS_ON: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rollouts")
+FREEZE: Final = "polyver-rollout-freeze"
+"""The ConfigMap in polyver's namespace that freezes all rollouts while it exists."""
+BLUEPRINT_FUNCTION: Final = ("polyver.dev", "BlueprintFunction")
+CLUSTER_SCOPED: Final = (
+    ("apiextensions.crossplane.io", "Composition"),
+    ("pkg.crossplane.io", "Function"),
+    BLUEPRINT_FUNCTION,
+)
+"""Groups and kinds of lineages without a namespace."""
+TARGET_KINDS: Final = (
+    *(
+        ("core.oam.dev", kind)
+        for kind in (
+            "ComponentDefinition",
+            "TraitDefinition",
+            "PolicyDefinition",
+            "WorkflowStepDefinition",
+        )
+    ),
+    *CLUSTER_SCOPED,
+)
+"""Groups and kinds of all lineages that a rollout may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRequest:
+    """The target of a rollout, and the requests of users in its spec."""
+
+    lineage: LineageName
+    to: str
+    policy: str
+    paused: bool
+    aborted: bool
+    approved_step: int
+
+
+def lineage_of(target: Mapping[str, Any], namespace: str) -> LineageName:
+    """Return the lineage that a target of a policy or a rollout in a namespace names."""
+    group, kind = target["group"], target["kind"]
+    inside = "" if (group, kind) in CLUSTER_SCOPED else namespace
+    return LineageName(group, kind, inside, target["name"])
+
+
+def request_in(obj: ReadOnlyObject) -> RolloutRequest:
+    """Read the spec of a rollout."""
+    spec: ReadOnlyObject = obj["spec"]
+    return RolloutRequest(
+        lineage_of(spec["target"], obj["metadata"].get("namespace") or SYSTEM_NAMESPACE),
+        spec["to"],
+        (spec.get("policyRef") or {}).get("name") or "",
+        spec.get("paused") is True,
+        spec.get("aborted") is True,
+        spec.get("approvedStep") or 0,
+    )
+
+
+def rollout_name(lineage: LineageName, release: str) -> str:
+    """Return the name of the rollout of a release.
+
+    >>> rollout_name(LineageName("core.oam.dev", "TraitDefinition", "vela-system", "web"), "1.2.5")
+    'web-1.2.5'
+    """
+    name = f"{lineage.name}-{release}" if not release.startswith(lineage.name) else release
+    name = name.lower().replace("+", ".")
+    return name if not dns_subdomain_problems(name) else name[:253].strip("-.")

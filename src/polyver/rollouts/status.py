@@ -1,0 +1,160 @@
+"""The status of a rollout: its progress, which it keeps there, and what users read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from polyver.core.plain import Object, ReadOnlyObject
+from polyver.core.preflight import OutcomeCounts, PreflightReport
+from polyver.core.rollout import (
+    CheckResult,
+    CohortCounts,
+    Exposure,
+    RolloutPlan,
+    RolloutProgress,
+    RolloutState,
+)
+from polyver.kube.objects.conditions import DesiredCondition, set_conditions
+
+__all__ = ["RolloutObservation", "preflight_data", "progress_in", "report_counts", "rollout_status"]
+
+_LONGEST_HISTORY: Final = 100
+_COUNTS: Final = ("unchanged", "changed", "loses", "fails")
+_GROUPS, _NAMES = 20, 10
+"""The numbers of groups, and of names in each, that the status has of a preflight."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutObservation:
+    """What was observed for a decision, as far as the status shows it."""
+
+    counts: CohortCounts
+    checks: Sequence[CheckResult]
+    rules: ReadOnlyObject
+    """The fields of the policy, or of the rollout itself, as they were at the start."""
+    steps: int
+    preflight: ReadOnlyObject | None
+
+
+def progress_in(status: ReadOnlyObject) -> RolloutProgress:
+    """Read the progress of a rollout from its status; a new rollout has an empty one."""
+    memory: Mapping[str, Any] = status.get("memory") or {}
+    if not status.get("state"):
+        return RolloutProgress()
+    return RolloutProgress(
+        RolloutState(status["state"]),
+        memory.get("step", 0),
+        status.get("reason") or "",
+        memory.get("startedAt", 0.0),
+        memory.get("passedAt"),
+        memory.get("failure") or "",
+        tuple(memory.get("thresholds") or ()),
+        memory.get("seenAt", 0.0),
+    )
+
+
+def _memory(progress: RolloutProgress) -> dict[str, Any]:
+    found = {
+        "step": progress.step,
+        "startedAt": progress.started_at,
+        "passedAt": progress.passed_at,
+        "failure": progress.failure,
+        "thresholds": [*progress.thresholds],
+        "seenAt": progress.seen_at,
+    }
+    return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+def rollout_status(
+    obj: ReadOnlyObject, plan: RolloutPlan, observed: RolloutObservation, *, now: float
+) -> Object:
+    """Return the status that a rollout should have after a decision."""
+    before: ReadOnlyObject = obj.get("status") or {}
+    progress, counts = plan.progress, observed.counts
+    state = progress.state.value
+    time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status: Object = {
+        "state": state,
+        "step": f"{progress.step}/{observed.steps}",
+        "progress": f"{counts.healthy}/{counts.cohort}",
+        "dependents": {
+            name: getattr(counts, name)
+            for name in ("total", "cohort", "moved", "healthy", "failing", "held", "waiting")
+        },
+        "policy": dict(observed.rules),
+        "exposure": _exposure(plan.exposure),
+        "memory": _memory(progress),
+        "history": _history(before, progress, time),
+        "conditions": set_conditions(obj, [_condition(progress)], now=time),
+    }
+    if progress.reason:
+        status["reason"] = progress.reason
+    if observed.preflight is not None:
+        status["preflight"] = dict(observed.preflight)
+    if observed.checks:
+        status["checks"] = [
+            {"name": each.name, "result": each.verdict, "message": each.message}
+            for each in observed.checks
+        ]
+    return status
+
+
+def _exposure(exposure: Exposure) -> dict[str, Any]:
+    found: dict[str, Any] = {"share": exposure.share}
+    return found | ({"labels": [*map(dict, exposure.labels)]} if exposure.labels else {})
+
+
+def _history(before: ReadOnlyObject, progress: RolloutProgress, now: str) -> list[Any]:
+    """Return the history with an entry for a new state or step."""
+    known = [*(before.get("history") or ())]
+    entry = {"time": now, "state": progress.state.value, "step": progress.step}
+    last = known[-1] if known else {}
+    if all(last.get(name) == entry[name] for name in ("state", "step")):
+        return known
+    if progress.reason:
+        entry["message"] = progress.reason
+    # The beginning is kept: it shows how the rollout was started.
+    return [*known[:1], *known[1:][-(_LONGEST_HISTORY - 2) :], entry]
+
+
+def _condition(progress: RolloutProgress) -> DesiredCondition:
+    state = progress.state
+    message = progress.reason or f"step {progress.step} is in progress"
+    done = state is RolloutState.COMPLETED
+    return DesiredCondition("Completed", "True" if done else "False", state.value, message)
+
+
+# The preflight.
+
+
+def report_counts(data: ReadOnlyObject) -> OutcomeCounts:
+    """Read the counts from the status of a preflight."""
+    return OutcomeCounts(*(data.get(name, 0) for name in _COUNTS))
+
+
+def preflight_data(report: PreflightReport) -> Object:
+    """Return the counts of a report, and its largest groups with some names."""
+    counts = report.counts
+    data: Object = {name: getattr(counts, name) for name in _COUNTS}
+    groups = [
+        {
+            "change": str(each),
+            "dependents": len(each.dependents),
+            "names": [*each.dependents[:_NAMES]],
+        }
+        for each in report.groups[:_GROUPS]
+    ]
+    failures = [
+        {
+            "message": each.message,
+            "dependents": len(each.dependents),
+            "names": [*each.dependents[:_NAMES]],
+        }
+        for each in report.failures[:_GROUPS]
+    ]
+    return (
+        data | ({"groups": groups} if groups else {}) | ({"failures": failures} if failures else {})
+    )

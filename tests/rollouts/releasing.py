@@ -1,0 +1,160 @@
+"""A control plane with applications that follow a definition, and a policy for its releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tests.walks.support import eventually
+
+from polyver.testing import EmbeddedServer
+
+Object = dict[str, Any]
+OAM = "/apis/core.oam.dev"
+DEFINITIONS = f"{OAM}/v2beta1/namespaces/vela-system/componentdefinitions"
+APPLICATIONS = f"{OAM}/v1beta1/namespaces/default/applications"
+REVISIONS = f"{OAM}/v1beta1/namespaces/vela-system/definitionrevisions"
+POLICIES = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rolloutpolicies"
+ROLLOUTS = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rollouts"
+MAPS = "/api/v1/namespaces/default/configmaps"
+GOOD = 'data: {from: "%s"}'
+BAD = '{{ fail "this release is broken" }}'
+TARGET = {"group": "core.oam.dev", "kind": "ComponentDefinition", "name": "web"}
+
+
+def version(number: str, data: str = "") -> Object:
+    template = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "{{ .context.name }}"}\n' + (
+        data or GOOD % number
+    )
+    return {
+        "version": number,
+        "workload": {"definition": {"apiVersion": "v1", "kind": "ConfigMap"}},
+        "schematic": {"gotemplate": {"parameters": {"type": "object"}, "template": template}},
+    }
+
+
+class Releasing:
+    """Requests of the author of a definition, and of its users."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self.request = server.request
+
+    def publish(self, *versions: Object) -> None:
+        """Publish further versions of the definition."""
+        from polyver.kube.objects.status import ApiError
+
+        try:
+            found = self.request("GET", f"{DEFINITIONS}/web")
+        except ApiError:
+            metadata = {"name": "web", "namespace": "vela-system"}
+            self.request(
+                "POST",
+                DEFINITIONS,
+                {
+                    "apiVersion": "core.oam.dev/v2beta1",
+                    "kind": "ComponentDefinition",
+                    "metadata": metadata,
+                    "spec": {"versions": [*versions]},
+                },
+            )
+            return
+        found["spec"]["versions"] += versions
+        self.request("PUT", f"{DEFINITIONS}/web", found)
+
+    def applications(self, number: int, **labels: str) -> None:
+        for each in range(number):
+            self.application(f"app-{each}", **labels)
+
+    def application(self, name: str, *, asks: str = "web@1", **labels: str) -> None:
+        component = {"name": name, "type": asks, "properties": {}}
+        self.request(
+            "POST",
+            APPLICATIONS,
+            {
+                "apiVersion": "core.oam.dev/v1beta1",
+                "kind": "Application",
+                "metadata": {"name": name, "labels": labels},
+                "spec": {"components": [component]},
+            },
+        )
+
+    def policy(self, *steps: Object, **rules: Any) -> None:
+        spec = {"targets": [TARGET], "steps": [*steps], **rules}
+        self.request(
+            "POST",
+            POLICIES,
+            {
+                "apiVersion": "polyver.dev/v1alpha1",
+                "kind": "RolloutPolicy",
+                "metadata": {"name": "careful"},
+                "spec": spec,
+            },
+        )
+
+        def ready() -> bool:
+            found = self.request("GET", f"{POLICIES}/careful")
+            conditions = (found.get("status") or {}).get("conditions") or []
+            return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+        eventually(ready)
+
+    def versions(self) -> dict[str, str]:
+        """The version that each application uses."""
+        found = self.request("GET", APPLICATIONS)["items"]
+        return {
+            each["metadata"]["name"]: (each.get("status") or {})["resolutions"][0]["version"]
+            for each in found
+            if (each.get("status") or {}).get("resolutions")
+        }
+
+    def written(self) -> dict[str, str]:
+        """The version whose objects are applied, by application."""
+        found = self.request("GET", MAPS)["items"]
+        maps = [each for each in found if each["metadata"]["name"].startswith("app-")]
+        return {each["metadata"]["name"]: each["data"]["from"] for each in maps}
+
+    def rollout(self, name: str = "web-1.0.1") -> Object:
+        found: Object = self.request("GET", f"{ROLLOUTS}/{name}")
+        return found
+
+    def state(self, name: str = "web-1.0.1") -> tuple[str, str]:
+        status = self.rollout(name).get("status") or {}
+        return status.get("state", ""), status.get("step", "")
+
+    def reaches(self, state: str, step: str, name: str = "web-1.0.1") -> Object:
+        """Wait until a rollout is in a state and a step; return its status."""
+
+        def there() -> Object | None:
+            from polyver.kube.objects.status import ApiError
+
+            try:
+                found = self.rollout(name)
+            except ApiError:
+                return None
+            status: Object = found.get("status") or {}
+            return status if (status.get("state"), status.get("step")) == (state, step) else None
+
+        try:
+            return eventually(there)
+        except BaseException as error:
+            raise AssertionError(f"{self.rollout(name).get('status')}") from error
+
+    def ask(self, name: str = "web-1.0.1", **asked: Any) -> None:
+        """Set paused, approvedStep or aborted in the spec of a rollout."""
+        from tests.editing import edited
+
+        def change(obj: Object) -> None:
+            obj["spec"] |= asked
+
+        edited(self.request, f"{ROLLOUTS}/{name}", change)
+
+    def history(self, name: str = "web-1.0.1") -> Sequence[tuple[str, int]]:
+        status = self.rollout(name)["status"]
+        return [(each["state"], each["step"]) for each in status["history"]]
+
+
+@contextmanager
+def releasing() -> Iterator[Releasing]:
+    with EmbeddedServer(capabilities=("apis", "definitions")) as server:
+        yield Releasing(server)
