@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
+from tests.editing import edited
 from tests.walks.support import eventually
 
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]
@@ -34,16 +36,20 @@ def version(number: str, data: str = "") -> Object:
     }
 
 
+class Requests(Protocol):
+    """A control plane that a test asks as its administrator."""
+
+    def request(self, method: str, path: str, body: object = None) -> Any: ...
+
+
 class Releasing:
     """Requests of the author of a definition, and of its users."""
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, server: Requests) -> None:
         self.request = server.request
 
     def publish(self, *versions: Object) -> None:
         """Publish further versions of the definition."""
-        from polyver.kube.objects.status import ApiError
-
         try:
             found = self.request("GET", f"{DEFINITIONS}/web")
         except ApiError:
@@ -126,8 +132,6 @@ class Releasing:
         """Wait until a rollout is in a state and a step; return its status."""
 
         def there() -> Object | None:
-            from polyver.kube.objects.status import ApiError
-
             try:
                 found = self.rollout(name)
             except ApiError:
@@ -142,7 +146,6 @@ class Releasing:
 
     def ask(self, name: str = "web-1.0.1", **asked: Any) -> None:
         """Set paused, approvedStep or aborted in the spec of a rollout."""
-        from tests.editing import edited
 
         def change(obj: Object) -> None:
             obj["spec"] |= asked
