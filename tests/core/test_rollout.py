@@ -164,7 +164,7 @@ def test_a_count_reaches_the_position_that_was_observed_when_the_step_started() 
     assert second.exposure.share == 0.2, "a cohort never shrinks"
 
 
-# What users and operators ask for.
+# Requests of users and operators.
 
 
 def test_pause_stops_the_next_step_and_checks_go_on() -> None:

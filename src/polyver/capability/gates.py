@@ -1,7 +1,7 @@
 """Gates of rollouts: on the objects that hold releases, and the lineages that policies name.
 
-A gate lies on the object that holds a release, as an annotation. Whoever reads the release reads
-its gate at the same moment, so no controller has to be fast enough to hold a release back.
+A gate is an annotation of the object that holds a release. A reader of the release reads its gate
+at the same moment, so no controller has to be fast enough to hold a release back.
 """
 
 from __future__ import annotations

@@ -286,7 +286,7 @@ class RolloutProgress:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was observed of a rollout at one moment."""
+    """The observations of a rollout at one moment."""
 
     preflight: OutcomeCounts | None = None
     """None while the preflight has no result."""

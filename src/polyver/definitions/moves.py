@@ -102,7 +102,7 @@ def _target(chosen: ChosenVersion) -> MoveTarget:
         str(release.version),
         chosen.revision,
         release.digest,
-        # What a release has added goes away when the release is taken back.
+        # Objects that only the release has made are deleted when the release is taken back.
         allows_deletion(release) or is_taken_back(chosen.resolution),
     )
 

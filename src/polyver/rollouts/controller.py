@@ -138,6 +138,8 @@ class RolloutController(Controller[RolloutKey]):
         self._clock: Clock = clock or SystemClock()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._rollouts: dict[RolloutKey, _Known] = {}
+        self._active: dict[LineageName, set[RolloutKey]] = {}
+        """The active rollouts of each lineage."""
         self._policies: dict[RolloutKey, Any] = {}
         self._decided_at: dict[RolloutKey, float] = {}
         self._preflights: dict[RolloutKey, asyncio.Task[None]] = {}
@@ -180,6 +182,10 @@ class RolloutController(Controller[RolloutKey]):
         key = RolloutKey("rollout", change.key.namespace, change.key.name)
         if change.before == change.after:
             return ()
+        for known, is_new in ((change.before, False), (change.after, True)):
+            if known is not None and known.request is not None:
+                active = self._active.setdefault(known.request.lineage, set())
+                (active.add if is_new and known.is_active else active.discard)(key)
         if change.after is None:
             self._rollouts.pop(key, None)
             self._decided_at.pop(key, None)
@@ -197,10 +203,7 @@ class RolloutController(Controller[RolloutKey]):
         touched = {*lineages}
         spaces = {each.policy_namespace for each in touched}
         found = {each for each in self._policies if each.namespace in spaces}
-        for key, known in self._rollouts.items():
-            if known.is_active and known.request and known.request.lineage in touched:
-                found.add(key)
-        return found
+        return found.union(*(self._active.get(each, set()) for each in touched))
 
     async def reconcile(self, key: RolloutKey) -> Requeue | None:
         if not self.synced:
@@ -374,14 +377,8 @@ class RolloutController(Controller[RolloutKey]):
 
     def _others(self, case: _Case) -> list[_Known]:
         """Return the other active rollouts of the same lineage."""
-        return [
-            known
-            for other, known in self._rollouts.items()
-            if other != case.key
-            and known.is_active
-            and known.request is not None
-            and known.request.lineage == case.request.lineage
-        ]
+        others = self._active.get(case.request.lineage, set()) - {case.key}
+        return [self._rollouts[each] for each in sorted(others)]
 
     async def _waits_for(self, case: _Case) -> tuple[str, float | None]:
         """Return the reason why no step may start, and the time at which a window opens."""

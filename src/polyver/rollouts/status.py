@@ -29,7 +29,7 @@ _GROUPS, _NAMES = 20, 10
 
 @dataclass(frozen=True, slots=True)
 class RolloutObservation:
-    """What was observed for a decision, as far as the status shows it."""
+    """The observations for a decision, as far as the status shows them."""
 
     counts: CohortCounts
     checks: Sequence[CheckResult]

@@ -143,7 +143,7 @@ def _implies(one: Schema, other: Schema) -> bool:
 
 
 class _UnknownFieldHandling(Enum):
-    """What an API server does with a key that has no schema."""
+    """The treatment by an API server of a key that has no schema."""
 
     DROPPED = "dropped"
     KEPT = "kept"
