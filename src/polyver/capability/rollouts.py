@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from polyver.capability.gates import LineageName, ReleaseObject, is_target
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from polyver.core.cohorts import Cohorts
     from polyver.core.preflight import PreflightReport
 
-__all__ = ["POLICIES", "RolloutTargets", "holding_policy"]
+__all__ = ["POLICIES", "ObservedCalls", "RolloutTargets", "holding_policy"]
 
 POLICIES: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutpolicies")
 
@@ -41,6 +42,16 @@ async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[s
     return min(names)[1] if names else ""
 
 
+@dataclass(frozen=True, slots=True)
+class ObservedCalls:
+    """The calls or actions with some releases of a lineage, counted since a time."""
+
+    count: int = 0
+    errors: int = 0
+    p99: float = 0.0
+    """The 99th percentile of their durations, in seconds; 0 without calls."""
+
+
 class RolloutTargets(Protocol):
     """The lineages of some kinds, as rollouts see them."""
 
@@ -51,6 +62,10 @@ class RolloutTargets(Protocol):
     @property
     def noun(self) -> str:
         """The name of its followers, in the plural: applications."""
+
+    @property
+    def has_calls(self) -> bool:
+        """True if its releases are called, so that errors and latency can be checked."""
 
     def watches(
         self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
@@ -76,3 +91,8 @@ class RolloutTargets(Protocol):
         self, lineage: LineageName, release: str, sample: int | None
     ) -> PreflightReport:
         """Try a release for so many followers, or for all; change nothing."""
+
+    def calls(
+        self, lineage: LineageName, release: str, *, since: float
+    ) -> tuple[ObservedCalls, ObservedCalls]:
+        """Return the calls with a release, and those with all others, since a time (Unix)."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from polyver.capability.gates import STATE, LineageName, ReleaseObject, gate_annotations
+from polyver.capability.rollouts import ObservedCalls
 from polyver.client import Change, Client, GroupVersionResource, Key
 from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Watch, exactly
@@ -96,6 +97,7 @@ class DefinitionTargets:
 
     kinds: Sequence[tuple[str, str]] = tuple((GROUP, kind.kind) for kind in DEFINITIONS)
     noun = "applications"
+    has_calls = False
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -263,6 +265,12 @@ class DefinitionTargets:
         names = {each: LineageName(GROUP, use.kind, each, use.definition) for each in places}
         home = home_of(use, [each for each, name in names.items() if name in self._definitions])
         return names[home] if home is not None else None
+
+    def calls(
+        self, lineage: LineageName, release: str, *, since: float
+    ) -> tuple[ObservedCalls, ObservedCalls]:
+        del lineage, release, since
+        return ObservedCalls(), ObservedCalls()  # rendering a template calls nothing
 
     # Preflight.
 
