@@ -126,6 +126,20 @@ def test_an_alternative_that_allows_no_number_is_not_chosen() -> None:
     assert all(1 < each["spec"]["n"] <= 3 for each in made)
 
 
+def test_an_alternative_that_allows_no_multiple_is_not_chosen() -> None:
+    number = {
+        "type": "number",
+        "maximum": 5,
+        "exclusiveMaximum": True,
+        "multipleOf": 5,
+        "anyOf": [{"minimum": 2}, {"minimum": -10}],
+    }
+    spec = {"type": "object", "required": ["n"], "properties": {"n": number}}
+    schema = {"type": "object", "required": ["spec"], "properties": {"spec": spec}}
+    made = drawn(schema, count=20, seed=1, head=HEAD)
+    assert {each["spec"]["n"] for each in made} <= {-10, -5, 0}
+
+
 def test_objects_of_a_seed_do_not_depend_on_loaded_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -21,6 +21,10 @@ POLICIES = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rolloutpolicies"
 ROLLOUTS = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rollouts"
 MAPS = "/api/v1/namespaces/default/configmaps"
 GOOD = 'data: {from: "%s"}'
+PARAMETERS = {
+    "type": "object",
+    "properties": {"weak": {"type": "boolean", "default": False}, "text": {"type": "string"}},
+}
 BAD = '{{ fail "this release is broken" }}'
 TARGET = {"group": "core.oam.dev", "kind": "ComponentDefinition", "name": "web"}
 
@@ -32,7 +36,7 @@ def version(number: str, data: str = "") -> Object:
     return {
         "version": number,
         "workload": {"definition": {"apiVersion": "v1", "kind": "ConfigMap"}},
-        "schematic": {"gotemplate": {"parameters": {"type": "object"}, "template": template}},
+        "schematic": {"gotemplate": {"parameters": PARAMETERS, "template": template}},
     }
 
 
@@ -70,17 +74,24 @@ class Releasing:
 
     def applications(self, number: int, **labels: str) -> None:
         for each in range(number):
-            self.application(f"app-{each}", **labels)
+            self.application(f"app-{each}", labels=labels)
 
-    def application(self, name: str, *, asks: str = "web@1", **labels: str) -> None:
-        component = {"name": name, "type": asks, "properties": {}}
+    def application(
+        self,
+        name: str,
+        *,
+        asks: str = "web@1",
+        properties: Object | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        component = {"name": name, "type": asks, "properties": properties or {}}
         self.request(
             "POST",
             APPLICATIONS,
             {
                 "apiVersion": "core.oam.dev/v1beta1",
                 "kind": "Application",
-                "metadata": {"name": name, "labels": labels},
+                "metadata": {"name": name, "labels": {**(labels or {})}},
                 "spec": {"components": [component]},
             },
         )

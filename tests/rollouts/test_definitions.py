@@ -103,7 +103,7 @@ def test_who_asks_for_an_exact_version_is_not_gated(platform: Releasing) -> None
 
 
 def test_a_step_by_labels_reaches_those_with_the_labels(platform: Releasing) -> None:
-    platform.application("app-dev", tier="dev")
+    platform.application("app-dev", labels={"tier": "dev"})
     eventually(lambda: platform.versions().get("app-dev") == "1.0.0")
     dev = {"labels": {"tier": "dev"}, "pause": {"until": "Approved"}}
     platform.policy(dev, {"share": "100%"})

@@ -42,6 +42,7 @@ BOATS = "boats.example.com"
 ACTIONS = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
 OAM = "/apis/core.oam.dev"
 APPLICATIONS = f"{OAM}/v1beta1/namespaces/default/applications"
+ROLLING = f"/apis/polyver.dev/v1alpha1/namespaces/{SYSTEM}"
 DEFINITIONS = {
     kind: f"{OAM}/v2beta1/namespaces/{SYSTEM}/{kind.lower()}s"
     for kind in (f"{sort}Definition" for sort in ("Component", "Trait", "Policy", "WorkflowStep"))
@@ -124,6 +125,34 @@ def publish(on: Installed) -> None:
         remove(on, f"{path}/{kind.lower()}")
 
 
+def roll_out(on: Installed) -> None:
+    """A policy brings a new version to an application in a step, and holds one that fails."""
+    path = DEFINITIONS["ComponentDefinition"]
+    make(on, path, "ComponentDefinition", "rolled", spec=definition("", "1.0.0")["spec"])
+    component = {"name": "rolling", "type": "rolled@1", "properties": {}}
+    make(on, APPLICATIONS, "Application", "rolling", spec={"components": [component]})
+    eventually(lambda: version_of(on) == "1.0.0")
+    target = {"group": "core.oam.dev", "kind": "ComponentDefinition", "name": "rolled"}
+    rules = {"targets": [target], "steps": [{"share": "100%"}]}
+    make(on, f"{ROLLING}/rolloutpolicies", "RolloutPolicy", "careful", spec=rules)
+    eventually(lambda: told(on, f"{ROLLING}/rolloutpolicies/careful", "conditions"))
+    change(on, f"{path}/rolled", definition("", "1.0.0", "1.1.0")["spec"])
+    eventually(lambda: told(on, f"{ROLLING}/rollouts/rolled-1.1.0", "state") == "Completed")
+    assert version_of(on) == "1.1.0"
+    failing = definition("", "1.0.0", "1.1.0", "1.2.0")["spec"]
+    failing["versions"][-1]["schematic"]["gotemplate"]["template"] = '{{ fail "broken" }}'
+    change(on, f"{path}/rolled", failing)
+    eventually(lambda: told(on, f"{ROLLING}/rollouts/rolled-1.2.0", "state") == "Held")
+    assert version_of(on) == "1.1.0"
+    remove(on, f"{APPLICATIONS}/rolling")
+    remove(on, f"{path}/rolled")
+
+
+def version_of(on: Installed) -> str:
+    found: Any = told(on, f"{APPLICATIONS}/rolling", "resolutions") or [{}]
+    return str(found[0].get("version"))
+
+
 def lead(on: Installed) -> None:
     """The lease is renewed."""
     before = on.request("GET", LEASE)["spec"]["renewTime"]
@@ -152,6 +181,7 @@ STEPS: tuple[Callable[[Installed], None], ...] = (
     reconcile,
     act,
     publish,
+    roll_out,
     lead,
     repair,
 )
@@ -178,7 +208,7 @@ def lose_status(on: Installed) -> None:
 
 
 def told(on: Installed, path: str, field: str) -> object:
-    return on.request("GET", path).get("status", {}).get(field)
+    return (on.request("GET", path) or {}).get("status", {}).get(field)
 
 
 def has_revision(on: Installed, number: int) -> bool:

@@ -119,17 +119,22 @@ def _numbers(schema: Schema) -> st.SearchStrategy[Any]:
     step = schema.get("multipleOf")
     if step is not None:
         return _multiples(step, low, high)
-    found: st.SearchStrategy[Any] = st.integers(low, high) if low <= high else st.nothing()
+    found: st.SearchStrategy[Any] = _integers(low, high)
     return found | _floats(schema) if schema.get("type") == "number" else found
 
 
 def _multiples(step: float, low: int, high: int) -> st.SearchStrategy[Any]:
     if step == int(step):
         whole = int(step)
-        return st.integers(-(-low // whole), high // whole).map(lambda times: times * whole)
+        return _integers(-(-low // whole), high // whole).map(lambda times: times * whole)
     # kube-apiserver refuses every integer here.
     first, last = math.ceil(max(low, -(10**6)) / step), math.floor(min(high, 10**6) / step)
-    return st.integers(first, max(first, last)).map(lambda times: float(times * step))
+    return _integers(first, last).map(lambda times: float(times * step))
+
+
+def _integers(low: int, high: int) -> st.SearchStrategy[int]:
+    # One alternative of a schema may allow no number at all.
+    return st.integers(low, high) if low <= high else st.nothing()
 
 
 def _floats(schema: Schema) -> st.SearchStrategy[float]:
@@ -138,7 +143,6 @@ def _floats(schema: Schema) -> st.SearchStrategy[float]:
     high = 1e30 if most is None else float(most)
     low = math.nextafter(low, math.inf) if schema.get("exclusiveMinimum") else low
     high = math.nextafter(high, -math.inf) if schema.get("exclusiveMaximum") else high
-    # One alternative of a schema may allow no number at all.
     return st.floats(low, high) if low <= high else st.nothing()
 
 
