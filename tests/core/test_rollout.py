@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -103,7 +105,11 @@ def test_a_held_rollout_starts_after_a_better_preflight_or_an_approval() -> None
     assert where(decide(held)) == (PROGRESSING, 1)
     bad = Observations(OutcomeCounts(fails=1))
     assert where(decide(held, bad)) == (RolloutState.HELD, 0)
-    assert where(decide(held, bad, approved_step=1)) == (PROGRESSING, 1)
+    approved = decide(held, bad, approved_step=0)
+    assert where(approved) == (PROGRESSING, 1)
+    waiting = replace(ROLLOUT, steps=STEPS[1:], approved_step=0)
+    paused = step(waiting, at(1), FINE, 0)
+    assert where(paused) == (PAUSED, 1), "the pause of the first step is not approved"
 
 
 # Steps.
@@ -151,7 +157,9 @@ def test_a_pause_starts_when_the_checks_pass_and_says_when_it_ends() -> None:
 
 def test_an_empty_cohort_passes() -> None:
     empty = replace(FINE, counts=CohortCounts(total=9), checks=())
-    assert where(decide(at(1), empty)) == (PROGRESSING, 2)
+    plan = decide(at(1), empty)
+    assert where(plan) == (PROGRESSING, 2)
+    assert plan.progress.reason == "no dependent was in the cohort of step 1"
 
 
 def test_a_count_reaches_the_position_that_was_observed_when_the_step_started() -> None:
@@ -223,6 +231,18 @@ def test_a_failed_check_pauses_until_a_user_approves_the_step() -> None:
     assert decide(approved.progress, FAILING, on_failure="Pause", approved_step=2).progress.failure
 
 
+def test_an_approval_from_before_a_failure_does_not_approve_it() -> None:
+    full: dict[str, Any] = {"on_failure": "Pause", "approved_step": 4}
+    paused = decide(at(2), FAILING, **full)
+    for _ in range(3):
+        assert where(paused) == (PAUSED, 2)
+        paused = decide(paused.progress, FAILING, **full)
+    assert where(decide(paused.progress, FAILING, **{**full, "approved_step": 5})) == (
+        PROGRESSING,
+        3,
+    )
+
+
 def test_a_check_that_fails_in_a_pause_rolls_back() -> None:
     pausing = decide(at(3), FINE)
     assert where(pausing) == (PAUSED, 3)
@@ -278,7 +298,7 @@ def test_good_steps_have_no_problem() -> None:
 
 shares = st.floats(0.001, 0.999)
 labels = st.fixed_dictionaries({}, optional={"tier": st.sampled_from("ab"), "team": st.just("x")})
-pauses = st.none() | st.builds(StepPause, st.floats(0, 50), st.booleans())
+pauses = st.none() | st.builds(StepPause, st.integers(0, 50), st.booleans())
 
 
 @st.composite
@@ -311,11 +331,11 @@ observations = st.builds(
     st.sampled_from(["", "", "", "", "1.3.0"]),
     st.booleans(),
 )
-moments = st.lists(st.tuples(st.floats(0, 1000), observations), max_size=12)
+moments = st.lists(st.tuples(st.integers(0, 1000), observations), max_size=12)
 dependents = [Dependent(uid=str(n), labels={"tier": "ab"[n % 2]}) for n in range(100)]
 
 
-def journey(rollout: Rollout, seen: list[tuple[float, Observations]]) -> list[RolloutPlan]:
+def journey(rollout: Rollout, seen: Sequence[tuple[float, Observations]]) -> list[RolloutPlan]:
     progress, plans = RolloutProgress(), []
     for now, each in seen:
         plans.append(step(rollout, progress, each, now))
@@ -382,18 +402,40 @@ def test_the_same_observations_give_the_same_plan(
     assert step(rollout, progress, seen, now) == once
 
 
-@given(rollouts(), moments, observations, st.floats(0, 1000), st.floats(0, 1000))
+@given(rollouts(), moments, observations, st.integers(0, 1000))
 def test_a_clock_that_is_set_back_changes_nothing(
-    rollout: Rollout,
-    before: list[tuple[float, Observations]],
-    seen: Observations,
-    now: float,
-    back: float,
+    rollout: Rollout, before: list[tuple[int, Observations]], seen: Observations, back: int
 ) -> None:
     plans = journey(rollout, before)
     progress = plans[-1].progress if plans else RolloutProgress()
-    earlier = progress.seen_at - back
-    assert step(rollout, progress, seen, earlier) == step(rollout, progress, seen, progress.seen_at)
+    expected = step(rollout, progress, seen, progress.seen_at)
+    found = step(rollout, progress, seen, progress.seen_at - back)
+    assert found.exposure == expected.exposure
+    assert found.progress.state is expected.progress.state
+    assert found.progress.step == expected.progress.step
+    if found.wake_at is not None and expected.wake_at is not None:
+        assert expected.wake_at - found.wake_at == back, "a pause neither ends early nor late"
+
+
+@given(rollouts(), moments, observations, st.integers(0, 1000))
+def test_time_without_observation_does_not_count(
+    rollout: Rollout, before: list[tuple[int, Observations]], seen: Observations, gap: int
+) -> None:
+    plans = journey(rollout, before)
+    progress = plans[-1].progress if plans else RolloutProgress()
+    now = progress.seen_at + gap
+    expected = step(rollout, progress, seen, progress.seen_at)
+    found = step(rollout, progress.at(now, longest=0), seen, now)
+    assert found.exposure == expected.exposure
+    assert found.progress.state is expected.progress.state
+    assert found.progress.step == expected.progress.step
+
+
+def test_a_rollout_that_waits_is_noted_once_a_minute() -> None:
+    waiting = decide(at(3), FINE).progress
+    assert step(ROLLOUT, waiting, FINE, waiting.seen_at + 59).progress == waiting
+    later = step(ROLLOUT, waiting, FINE, waiting.seen_at + 60).progress
+    assert later == replace(waiting, seen_at=waiting.seen_at + 60)
 
 
 @given(rollouts(), moments)

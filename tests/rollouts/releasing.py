@@ -52,25 +52,24 @@ class Releasing:
     def __init__(self, server: Requests) -> None:
         self.request = server.request
 
-    def publish(self, *versions: Object) -> None:
-        """Publish further versions of the definition."""
-        try:
-            found = self.request("GET", f"{DEFINITIONS}/web")
-        except ApiError:
-            metadata = {"name": "web", "namespace": "vela-system"}
-            self.request(
-                "POST",
-                DEFINITIONS,
-                {
-                    "apiVersion": "core.oam.dev/v2beta1",
-                    "kind": "ComponentDefinition",
-                    "metadata": metadata,
-                    "spec": {"versions": [*versions]},
-                },
-            )
-            return
-        found["spec"]["versions"] += versions
-        self.request("PUT", f"{DEFINITIONS}/web", found)
+    def publish(self, *versions: Object, of: str = "web") -> None:
+        """Publish further versions of a definition."""
+
+        def further(found: Object) -> None:
+            found["spec"]["versions"] += versions
+
+        metadata = {"name": of, "namespace": "vela-system"}
+        made = {
+            "apiVersion": "core.oam.dev/v2beta1",
+            "kind": "ComponentDefinition",
+            "metadata": metadata,
+            "spec": {"versions": [*versions]},
+        }
+        there = [each["metadata"]["name"] for each in self.request("GET", DEFINITIONS)["items"]]
+        if of in there:
+            edited(self.request, f"{DEFINITIONS}/{of}", further)
+        else:
+            self.request("POST", DEFINITIONS, made)
 
     def applications(self, number: int, **labels: str) -> None:
         for each in range(number):
@@ -96,21 +95,22 @@ class Releasing:
             },
         )
 
-    def policy(self, *steps: Object, **rules: Any) -> None:
-        spec = {"targets": [TARGET], "steps": [*steps], **rules}
+    def policy(self, *steps: Object, of: str = "web", **rules: Any) -> None:
+        name = "careful" if of == "web" else f"careful-{of}"
+        spec = {"targets": [{**TARGET, "name": of}], "steps": [*steps], **rules}
         self.request(
             "POST",
             POLICIES,
             {
                 "apiVersion": "polyver.dev/v1alpha1",
                 "kind": "RolloutPolicy",
-                "metadata": {"name": "careful"},
+                "metadata": {"name": name},
                 "spec": spec,
             },
         )
 
         def ready() -> bool:
-            found = self.request("GET", f"{POLICIES}/careful")
+            found = self.request("GET", f"{POLICIES}/{name}")
             conditions = (found.get("status") or {}).get("conditions") or []
             return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
@@ -134,6 +134,13 @@ class Releasing:
     def rollout(self, name: str = "web-1.0.1") -> Object:
         found: Object = self.request("GET", f"{ROLLOUTS}/{name}")
         return found
+
+    def status(self, name: str = "web-1.0.1") -> Object:
+        """The status of a rollout; empty if there is none."""
+        try:
+            return self.rollout(name).get("status") or {}
+        except ApiError:
+            return {}
 
     def state(self, name: str = "web-1.0.1") -> tuple[str, str]:
         status = self.rollout(name).get("status") or {}

@@ -21,6 +21,7 @@ FollowerState = Literal["waiting", "moved", "healthy", "failing", "unhealthy", "
 `waiting` has not tried it, `moved` uses it and is not ready yet, `healthy` uses it and is healthy,
 `unhealthy` uses it and has failed, `failing` could not move, `held` would lose objects.
 """
+_USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy")
 _Sides = tuple[bool, ...]
 _Member = tuple[float, str]
 
@@ -73,7 +74,7 @@ class Cohorts:
         self._group_by(exposure.labels)
         found: dict[FollowerState, int] = {}
         for (state, sides), members in self._members.items():
-            inside = len(members) if any(sides) else bisect_left(members, (exposure.share, ""))
+            inside = self._inside(state, sides, members, exposure)
             found[state] = found.get(state, 0) + inside
         healthy, unhealthy = found.get("healthy", 0), found.get("unhealthy", 0)
         return CohortCounts(
@@ -105,9 +106,20 @@ class Cohorts:
         found: list[_Member] = []
         for (state, sides), members in self._members.items():
             if state in states:
-                last = len(members) if any(sides) else bisect_left(members, (exposure.share, ""))
-                found += members[:last]
+                found += members[: self._inside(state, sides, members, exposure)]
         return [name for _, name in sorted(found)]
+
+    @staticmethod
+    def _inside(
+        state: FollowerState, sides: _Sides, members: list[_Member], exposure: Exposure
+    ) -> int:
+        """Return how many of these followers, from the lowest position on, are in the cohort.
+
+        A follower that uses the release stays in the cohort when its labels change.
+        """
+        if any(sides) or state in _USING:
+            return len(members)
+        return bisect_left(members, (exposure.share, ""))
 
     def _group_by(self, labels: tuple[Mapping[str, str], ...]) -> None:
         """Divide the followers by the labels of steps; needed once for each step by labels."""

@@ -18,6 +18,7 @@ from polyver.core.preflight import OutcomeCounts
 
 __all__ = [
     "DEFAULT_CHECK",
+    "SEEN_EVERY",
     "CheckResult",
     "CohortCounts",
     "Exposure",
@@ -41,6 +42,8 @@ __all__ = [
 
 OnFailure = Literal["Rollback", "Pause"]
 Verdict = Literal["Passed", "Waiting", "Failed"]
+SEEN_EVERY = 60.0
+"""Seconds after which a rollout notes that it was observed, even if nothing has changed."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -260,8 +263,11 @@ class Rollout:
     on_failure: OnFailure = "Rollback"
     paused: bool = False
     aborted: bool = False
-    approved_step: int = 0
-    """The pauses of all steps up to this one are approved; steps count from 1."""
+    approved_step: int = -1
+    """The pauses of all steps up to this one are approved; steps count from 1.
+
+    0 approves the preflight; -1 approves nothing.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +287,29 @@ class RolloutProgress:
     thresholds: tuple[float, ...] = ()
     """The position below which dependents are in the cohort, for each started step."""
     seen_at: float = 0.0
-    """The latest time of a decision."""
+    """The time of a late decision; it is at most `SEEN_EVERY` seconds older than the last one."""
+    approved_before: int = -1
+    """The step that was approved when the check failed for which the rollout is paused."""
+
+    def at(self, now: float, *, longest: float = math.inf) -> RolloutProgress:
+        """Return the progress at a time, with its times moved so that unobserved time is left out.
+
+        Of the time since the last decision, at most `longest` seconds count. If the clock was set
+        back, none count. So what has elapsed of a pause or a check stays elapsed, and the rest
+        still has to elapse.
+
+        >>> RolloutProgress(passed_at=90.0, seen_at=100.0).at(40.0).passed_at
+        30.0
+        >>> RolloutProgress(passed_at=90.0, seen_at=100.0).at(400.0, longest=5.0).passed_at
+        385.0
+        """
+        elapsed = min(max(0.0, now - self.seen_at), longest)
+        moved = now - self.seen_at - elapsed
+        if not moved:
+            return self
+        passed_at = None if self.passed_at is None else self.passed_at + moved
+        started_at, seen_at = self.started_at + moved, self.seen_at + moved
+        return replace(self, started_at=started_at, passed_at=passed_at, seen_at=seen_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,14 +351,16 @@ def step(
     >>> plan.progress.state.value, plan.progress.step, plan.exposure.share
     ('Progressing', 1, 0.1)
     """
-    now = max(now, progress.seen_at)  # a clock that is set back must not repeat or delay anything
+    if progress.state.is_final:
+        return RolloutPlan(progress, exposure_of(rollout, progress))
+    progress = progress.at(now)
     decided = _next(rollout, progress, seen, now)
     wake_at = None
     if decided.state is RolloutState.PAUSED and decided.passed_at is not None and decided.step:
         pause = rollout.steps[decided.step - 1].pause
         if pause is not None and pause.seconds and decided.passed_at + pause.seconds > now:
             wake_at = decided.passed_at + pause.seconds
-    if decided != progress:
+    if decided != progress or now - progress.seen_at >= SEEN_EVERY:
         decided = replace(decided, seen_at=now)
     return RolloutPlan(decided, exposure_of(rollout, decided), wake_at)
 
@@ -338,8 +368,6 @@ def step(
 def _next(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    if progress.state.is_final:
-        return progress
     if rollout.aborted:
         return replace(progress, state=RolloutState.ABORTED, reason="aborted by a user")
     if seen.superseded_by:
@@ -354,7 +382,8 @@ def _failed(
     rollout: Rollout, progress: RolloutProgress, seen: Observations
 ) -> RolloutProgress | None:
     """Return the progress after a failed check; None if no check failed, or it was approved."""
-    if progress.failure and rollout.approved_step >= progress.step:
+    approved = rollout.approved_step
+    if progress.failure and approved >= progress.step and approved > progress.approved_before:
         return None
     failed = next((each for each in seen.checks if each.verdict == "Failed"), None)
     if failed is None:
@@ -363,7 +392,14 @@ def _failed(
     reason = f"the check {failed.name} failed: {failed.message}"
     if rollout.on_failure == "Rollback":
         return replace(progress, state=RolloutState.ROLLED_BACK, reason=reason)
-    return replace(progress, state=RolloutState.PAUSED, reason=reason, failure=reason)
+    before = progress.approved_before if progress.failure else rollout.approved_step
+    return replace(
+        progress,
+        state=RolloutState.PAUSED,
+        reason=reason,
+        failure=reason,
+        approved_before=before,
+    )
 
 
 def _in_step(
@@ -382,7 +418,7 @@ def _before_first_step(
     if seen.preflight is None:
         return progress
     problem = rollout.limits.problem(seen.preflight)
-    if problem and not rollout.approved_step:
+    if problem and rollout.approved_step < 0:
         return replace(progress, state=RolloutState.HELD, reason=problem)
     return _started(rollout, progress, seen, now)
 
@@ -417,9 +453,11 @@ def _started(
     following = rollout.steps[progress.step]
     reached = progress.thresholds[-1] if progress.thresholds else 0.0
     wanted = seen.threshold if following.count is not None else following.share or 0.0
+    empty = progress.step > 0 and not seen.counts.cohort
     return RolloutProgress(
         RolloutState.PROGRESSING,
         progress.step + 1,
+        f"no dependent was in the cohort of step {progress.step}" if empty else "",
         started_at=now,
         thresholds=(*progress.thresholds, max(reached, min(1.0, wanted))),
     )

@@ -18,6 +18,7 @@ from polyver.core.replacement import Role
 from polyver.definitions.names import ALLOW_DELETION, TYPES
 from polyver.definitions.rendered_objects import rendered_from
 from polyver.definitions.resolution import ChosenVersion, Homes, choose, resolution_data
+from polyver.definitions.uses import DefinitionUse
 from polyver.kube.objects import digest
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "choice_of",
     "failed_before",
     "inputs_of",
+    "one_at_a_time",
     "role_of",
 ]
 
@@ -63,6 +65,8 @@ class ReleaseChoice:
     chosen: Sequence[ChosenVersion]
     kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
     """The current releases of references that may keep them, by the path of the reference."""
+    is_waiting: bool = False
+    """True if a move waits until the move of another rollout has succeeded."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
@@ -129,6 +133,42 @@ def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes
         if stayed.resolution.release.pin == dependent.pin:
             kept[dependent.at] = stayed
     return ReleaseChoice(chosen, kept)
+
+
+def one_at_a_time(
+    choice: ReleaseChoice, uses: Iterable[DefinitionUse], *, healthy: bool
+) -> ReleaseChoice:
+    """Let an application move in one rollout at a time; the other moves wait.
+
+    So a check that fails concerns the rollout that caused it. A move waits while the application
+    moves to a release of another rollout, and until it is healthy with that release. `uses` are the
+    references with their failed moves: for these, no other move waits.
+    """
+    failed = {(x.at, x.failed_move.to) for use in uses if (x := use.dependent).failed_move}
+    moving, rollouts = [], []
+    for each in choice.chosen:
+        dependent, release = each.use.dependent, each.resolution.release
+        if release.gate is None:
+            continue
+        if dependent.pin == release.pin:
+            rollouts += [] if healthy else [release.gate.rollout]
+        elif dependent.at in choice.kept and (dependent.at, release.pin) not in failed:
+            moving += [] if is_taken_back(each.resolution) else [(dependent.at, release.gate)]
+    going = {*(rollouts or [gate.rollout for _, gate in moving[:1]])}
+    waiting = {at for at, gate in moving if gate.rollout not in going}
+    if not waiting:
+        return choice
+    reason = f"kept: it moves to the next version after rollout {min(going)}"
+    held = {at: choice.kept[at] for at in waiting}
+    told = {
+        at: replace(kept, resolution=kept.resolution._replace(reason=reason))
+        for at, kept in held.items()
+    }
+    return ReleaseChoice(
+        [told.get(each.use.dependent.at, each) for each in choice.chosen],
+        {at: kept for at, kept in choice.kept.items() if at not in waiting},
+        is_waiting=True,
+    )
 
 
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:

@@ -36,8 +36,14 @@ from polyver.definitions.names import SYSTEM_NAMESPACE
 from polyver.definitions.planning import preflight_of
 from polyver.definitions.publishing import known_revision
 from polyver.definitions.resolution import lineage_in
-from polyver.definitions.uses import DefinitionUse, home_of, question_of, settled, uses_of
-from polyver.kube.objects.conditions import find_condition
+from polyver.definitions.uses import (
+    DefinitionUse,
+    home_of,
+    is_healthy,
+    question_of,
+    settled,
+    uses_of,
+)
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
@@ -329,8 +335,7 @@ def _application(kind: ResourceKind, obj: Object) -> _Application:
     if status.get("status") == "failed":
         health: FollowerState = "unhealthy"
     else:
-        ready = (find_condition(obj, "Ready") or {}).get("status")
-        health = "healthy" if ready == "True" and status.get("status") == "running" else "moved"
+        health = "healthy" if is_healthy(status) else "moved"
     return _Application(tuple(uses_of(obj)), health)
 
 

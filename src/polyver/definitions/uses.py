@@ -39,6 +39,7 @@ __all__ = [
     "check_application",
     "home_of",
     "is_failing",
+    "is_healthy",
     "is_held",
     "moves_of",
     "question_of",
@@ -187,6 +188,15 @@ def _failed_move(known: ReadOnlyObject | None) -> FailedMove | None:
 def is_failing(status: ReadOnlyObject) -> bool:
     """Report whether an application has failed and was never applied completely."""
     return status.get("status") == "failed" and not status.get("appliedDigest")
+
+
+def is_healthy(status: ReadOnlyObject) -> bool:
+    """Report whether an application is running and ready."""
+    ready = any(
+        each.get("type") == "Ready" and each.get("status") == "True"
+        for each in status.get("conditions") or ()
+    )
+    return ready and status.get("status") == "running"
 
 
 def _places(spec: ReadOnlyObject) -> Iterator[tuple[str, str, str, str]]:

@@ -41,7 +41,7 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
         rights=(
             Right(GROUP, policies, READ),
             Right(GROUP, f"{policies}/status", ("update",)),
-            Right(GROUP, rollouts, (*READ, "create")),
+            Right(GROUP, rollouts, (*READ, "create", "delete")),
             Right(GROUP, f"{rollouts}/status", ("update",)),
             Right("", "configmaps", ("get",), FREEZE),
             Right("", "events", ("create",)),

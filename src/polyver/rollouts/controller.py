@@ -7,9 +7,10 @@ gate is written, so a controller that is killed continues from there.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from polyver.capability.gates import (
@@ -49,12 +50,18 @@ from polyver.rollouts.names import (
     ROLLOUTS_ON,
     RolloutRequest,
     request_in,
-    rollout_name,
 )
-from polyver.rollouts.policies import older_policy, releases_to_start, unmarked_releases
+from polyver.rollouts.policies import (
+    older_policy,
+    releases_to_start,
+    rollout_name,
+    surplus_rollouts,
+    unmarked_releases,
+)
 from polyver.rollouts.rules import RULES, RolloutRules, read_rules
 from polyver.rollouts.status import (
     RolloutObservation,
+    dependents_data,
     preflight_data,
     progress_in,
     report_counts,
@@ -68,6 +75,11 @@ _CONFIG_MAPS: Final = GroupVersionResource("", "v1", "configmaps")
 _SOON: Final = 0.05
 _EVERY: Final = 0.5
 """The least number of seconds between two decisions about one rollout."""
+_UNOBSERVED: Final = 30.0
+"""Seconds without a decision after which the time since the last one does not count.
+
+For example, another replica was the leader, or the process was stopped.
+"""
 _POLLED: Final = 5.0
 """Seconds after which a rollout that waits is observed again."""
 _REPEATED: Final = 60.0
@@ -111,6 +123,9 @@ class _Case:
     data: Object
     """The rules as they are written."""
     now: float
+    """The time from which durations are computed."""
+    moment: datetime
+    """The time of day."""
 
     @property
     def rollout(self) -> Rollout:
@@ -136,6 +151,11 @@ class RolloutController(Controller[RolloutKey]):
         self._targets = {kind: each for each in targets for kind in each.kinds}
         self._all = [*targets]
         self._clock: Clock = clock or SystemClock()
+        self._started_at = self._clock.now().timestamp() - self._clock.time()
+        """The time of day at which the monotonic clock was 0, as it was at the start.
+
+        So durations do not change when somebody sets the clock of the machine.
+        """
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._rollouts: dict[RolloutKey, _Known] = {}
         self._active: dict[LineageName, set[RolloutKey]] = {}
@@ -208,13 +228,14 @@ class RolloutController(Controller[RolloutKey]):
     async def reconcile(self, key: RolloutKey) -> Requeue | None:
         if not self.synced:
             return Requeue(_SOON)
+        since = self._clock.time() - self._decided_at.get(key, -math.inf)
+        if since < _EVERY:
+            return Requeue(_EVERY - since)
+        self._decided_at[key] = self._clock.time()
         if key.kind == "policy":
             return await self._reconcile_policy(key)
-        left = self._decided_at.get(key, 0.0) + _EVERY - self._clock.time()
-        if left > 0:
-            return Requeue(left)
-        self._decided_at[key] = self._clock.time()
-        return await self._reconcile_rollout(key)
+        longest = math.inf if since < _UNOBSERVED else 0.0
+        return await self._reconcile_rollout(key, longest=longest)
 
     # Policies.
 
@@ -257,7 +278,7 @@ class RolloutController(Controller[RolloutKey]):
             await targets.write_gate(lineage, release.name, Gate(name) if closed else None)
         known = [each.request for each in self._rollouts.values() if each.request is not None]
         started = {each.to for each in known if each.lineage == lineage}
-        for release in releases_to_start(releases, started):
+        for release in releases_to_start(lineage, releases, started):
             made = {
                 "apiVersion": "polyver.dev/v1alpha1",
                 "kind": "Rollout",
@@ -280,6 +301,22 @@ class RolloutController(Controller[RolloutKey]):
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
+        await self._delete_old(lineage)
+
+    async def _delete_old(self, lineage: LineageName) -> None:
+        """Delete the oldest finished rollouts of a lineage."""
+        finished = [
+            known.created
+            for known in self._rollouts.values()
+            if known.request is not None and known.request.lineage == lineage
+            if not known.is_active
+        ]
+        for name in surplus_rollouts(finished):
+            try:
+                await self._client.delete(ROLLOUTS_ON, name, lineage.policy_namespace)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
 
     async def _tell_policy(
         self, obj: Object, status: Any, reason: str, message: str, targets: int
@@ -291,12 +328,14 @@ class RolloutController(Controller[RolloutKey]):
 
     # Rollouts.
 
-    async def _reconcile_rollout(self, key: RolloutKey) -> Requeue | None:
+    async def _reconcile_rollout(self, key: RolloutKey, *, longest: float) -> Requeue | None:
+        """Decide about a rollout; of the time since its last decision, at most `longest` counts."""
         obj = await find(self._client, ROLLOUTS_ON, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None  # deleting a rollout opens nothing
         status = obj.get("status") or {}
-        request, progress = request_in(obj), progress_in(status)
+        now = self._started_at + self._clock.time()
+        request, progress = request_in(obj), progress_in(status).at(now, longest=longest)
         data = status.get("policy") or await self._rules_of(obj, request)
         rules, problems = read_rules(data or {"steps": []})
         targets = self._targets.get((request.lineage.group, request.lineage.kind))
@@ -308,8 +347,8 @@ class RolloutController(Controller[RolloutKey]):
             return None
         if not release.is_published:
             return Requeue(_EVERY)
-        now = self._clock.now().timestamp()
-        case = _Case(key, obj, request, progress, targets, releases, rules, data, now)
+        moment = self._clock.now()
+        case = _Case(key, obj, request, progress, targets, releases, rules, data, now, moment)
         opens_at = None
         if progress.state.is_final:
             plan = RolloutPlan(progress, exposure_of(case.rollout, progress))
@@ -318,10 +357,24 @@ class RolloutController(Controller[RolloutKey]):
             await self._tell(case, plan, observed)
         if (gate := _gate(key.name, plan)) != release.gate or not release.is_marked:
             await targets.write_gate(request.lineage, release.name, gate)
+        if progress.state.is_final:
+            return await self._tell_returned(case)
         if plan.progress.state.is_final:
-            return None
-        times = [each - now for each in (plan.wake_at, opens_at) if each is not None]
+            return Requeue(_EVERY)
+        times = [plan.wake_at - now] if plan.wake_at is not None else []
+        times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    async def _tell_returned(self, case: _Case) -> Requeue | None:
+        """Report how many followers still use a release that was taken back, until none does."""
+        status = case.obj.get("status") or {}
+        shown = status.get("dependents") or {}
+        if not case.progress.state.is_closed or not shown.get("moved"):
+            return None
+        counts = case.targets.followers(case.request.lineage, case.request.to).counts(Exposure())
+        status = {**status, "dependents": dependents_data(counts)}
+        await write_status(self._client, ROLLOUTS_ON, case.obj, status, manager=POLYVER)
+        return Requeue(_EVERY) if counts.moved else None
 
     async def _rules_of(self, obj: Object, request: RolloutRequest) -> Object | None:
         """Return the rules of a new rollout: its own, or those of its policy."""
@@ -334,7 +387,7 @@ class RolloutController(Controller[RolloutKey]):
             spec = policy["spec"]
         return {name: spec[name] for name in RULES if name in spec}
 
-    async def _decide(self, case: _Case) -> tuple[RolloutPlan, RolloutObservation, float | None]:
+    async def _decide(self, case: _Case) -> tuple[RolloutPlan, RolloutObservation, datetime | None]:
         """Return the plan, what the status shows of it, and when a window opens."""
         rules, progress, now = case.rules, case.progress, case.now
         followers = case.targets.followers(case.request.lineage, case.request.to)
@@ -380,18 +433,18 @@ class RolloutController(Controller[RolloutKey]):
         others = self._active.get(case.request.lineage, set()) - {case.key}
         return [self._rollouts[each] for each in sorted(others)]
 
-    async def _waits_for(self, case: _Case) -> tuple[str, float | None]:
+    async def _waits_for(self, case: _Case) -> tuple[str, datetime | None]:
         """Return the reason why no step may start, and the time at which a window opens."""
         metadata = case.obj["metadata"]
         for known in self._others(case):
             if known.created < (metadata.get("creationTimestamp", ""), metadata["name"]):
                 return f"rollout {known.created[1]} of the same lineage is active", None
-        moment = datetime.fromtimestamp(case.now, UTC)
+        moment = case.moment
         if not is_open(case.rules.windows, moment):
             opening = next_opening(case.rules.windows, moment)
             if opening is None:
                 return "no window ever opens", None
-            return f"the next window opens at {opening:%Y-%m-%d %H:%M} UTC", opening.timestamp()
+            return f"the next window opens at {opening:%Y-%m-%d %H:%M} UTC", opening
         if await find(self._client, _CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE) is not None:
             return "rollouts are frozen; `polyver rollout unfreeze` continues them", None
         return "", None
@@ -427,7 +480,7 @@ class RolloutController(Controller[RolloutKey]):
     async def _tell(self, case: _Case, plan: RolloutPlan, observed: RolloutObservation) -> None:
         obj = case.obj
         before = obj.get("status") or {}
-        status = rollout_status(obj, plan, observed, now=case.now)
+        status = rollout_status(obj, plan, observed, now=case.moment)
         if await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER) is obj:
             return
         state = plan.progress.state

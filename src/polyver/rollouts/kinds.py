@@ -259,7 +259,7 @@ class RolloutV1Alpha1:
         paused: bool | None
         """True: no step starts. Checks and the rollback go on."""
         approvedStep: Count | None
-        """The pauses of all steps up to this one are approved."""
+        """The pauses of all steps up to this one are approved; 0: the preflight."""
         aborted: bool | None
         """True: the release is taken back."""
 

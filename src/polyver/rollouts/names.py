@@ -9,7 +9,6 @@ from typing import Any, Final
 from polyver.capability.gates import SYSTEM_NAMESPACE, LineageName
 from polyver.client import GroupVersionResource
 from polyver.core.plain import ReadOnlyObject
-from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = [
     "BLUEPRINT_FUNCTION",
@@ -20,7 +19,6 @@ __all__ = [
     "RolloutRequest",
     "lineage_of",
     "request_in",
-    "rollout_name",
 ]
 
 ROLLOUTS_ON: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rollouts")
@@ -76,16 +74,5 @@ def request_in(obj: ReadOnlyObject) -> RolloutRequest:
         (spec.get("policyRef") or {}).get("name") or "",
         spec.get("paused") is True,
         spec.get("aborted") is True,
-        spec.get("approvedStep") or 0,
+        -1 if spec.get("approvedStep") is None else spec["approvedStep"],
     )
-
-
-def rollout_name(lineage: LineageName, release: str) -> str:
-    """Return the name of the rollout of a release.
-
-    >>> rollout_name(LineageName("core.oam.dev", "TraitDefinition", "vela-system", "web"), "1.2.5")
-    'web-1.2.5'
-    """
-    name = f"{lineage.name}-{release}" if not release.startswith(lineage.name) else release
-    name = name.lower().replace("+", ".")
-    return name if not dns_subdomain_problems(name) else name[:253].strip("-.")

@@ -1,13 +1,26 @@
-"""Decisions about policies: which releases they open and close, and which rollouts they start."""
+"""Decisions about policies: the releases to open, and the rollouts to start and delete."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from polyver.capability.gates import LineageName, ReleaseObject, is_target
 from polyver.core.plain import ReadOnlyObject
+from polyver.languages.values.names import dns_subdomain_problems
 
-__all__ = ["older_policy", "releases_to_start", "unmarked_releases"]
+__all__ = [
+    "KEPT",
+    "older_policy",
+    "releases_to_start",
+    "rollout_name",
+    "surplus_rollouts",
+    "unmarked_releases",
+    "unused_name",
+]
+
+KEPT: Final = 20
+"""The number of finished rollouts of a lineage that are kept."""
 
 
 def older_policy(
@@ -43,9 +56,48 @@ def unmarked_releases(releases: Sequence[ReleaseObject]) -> Iterator[tuple[Relea
 
 
 def releases_to_start(
-    releases: Sequence[ReleaseObject], started: Collection[str]
+    lineage: LineageName, releases: Sequence[ReleaseObject], started: Collection[str]
 ) -> Iterator[ReleaseObject]:
-    """Yield the closed releases that have no rollout yet."""
+    """Yield the closed releases that never had a rollout.
+
+    Only a user restarts a rollout that was deleted, because deleting it opened nothing.
+    """
     for each in releases:
-        if each.is_marked and each.gate is not None and each.name not in started:
+        gate = each.gate
+        if gate is None or not each.is_marked or each.name in started:
+            continue
+        if not gate.step and not gate.returns and gate.rollout != rollout_name(lineage, each.name):
             yield each
+
+
+def surplus_rollouts(finished: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the names of the oldest finished rollouts; each is given by time and name.
+
+    >>> surplus_rollouts((f"2030-01-{day:02}", f"web-1.0.{day}") for day in range(1, 23))
+    ['web-1.0.1', 'web-1.0.2']
+    """
+    return [name for _, name in sorted(finished)[:-KEPT]]
+
+
+def rollout_name(lineage: LineageName, release: str) -> str:
+    """Return the name of the rollout of a release.
+
+    >>> rollout_name(LineageName("core.oam.dev", "TraitDefinition", "vela-system", "web"), "1.2.5")
+    'web-1.2.5'
+    """
+    name = f"{lineage.name}-{release}" if not release.startswith(lineage.name) else release
+    name = name.lower().replace("+", ".")
+    return name if not dns_subdomain_problems(name) else name[:253].strip("-.")
+
+
+def unused_name(name: str, used: Collection[str]) -> str:
+    """Return a name for a rollout that no other one has.
+
+    >>> unused_name("web-1.2.5", ["web-1.2.5", "web-1.2.5-2"])
+    'web-1.2.5-3'
+    """
+    number, found = 1, name
+    while found in used:
+        number += 1
+        found = f"{name[: 253 - len(str(number)) - 1]}-{number}"
+    return found

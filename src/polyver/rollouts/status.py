@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,7 +19,14 @@ from polyver.core.rollout import (
 )
 from polyver.kube.objects.conditions import DesiredCondition, set_conditions
 
-__all__ = ["RolloutObservation", "preflight_data", "progress_in", "report_counts", "rollout_status"]
+__all__ = [
+    "RolloutObservation",
+    "dependents_data",
+    "preflight_data",
+    "progress_in",
+    "report_counts",
+    "rollout_status",
+]
 
 _LONGEST_HISTORY: Final = 100
 _COUNTS: Final = ("unchanged", "changed", "loses", "fails")
@@ -53,6 +60,7 @@ def progress_in(status: ReadOnlyObject) -> RolloutProgress:
         memory.get("failure") or "",
         tuple(memory.get("thresholds") or ()),
         memory.get("seenAt", 0.0),
+        memory.get("approvedBefore", -1),
     )
 
 
@@ -64,26 +72,24 @@ def _memory(progress: RolloutProgress) -> dict[str, Any]:
         "failure": progress.failure,
         "thresholds": [*progress.thresholds],
         "seenAt": progress.seen_at,
+        "approvedBefore": progress.approved_before if progress.failure else None,
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 
 
 def rollout_status(
-    obj: ReadOnlyObject, plan: RolloutPlan, observed: RolloutObservation, *, now: float
+    obj: ReadOnlyObject, plan: RolloutPlan, observed: RolloutObservation, *, now: datetime
 ) -> Object:
     """Return the status that a rollout should have after a decision."""
     before: ReadOnlyObject = obj.get("status") or {}
     progress, counts = plan.progress, observed.counts
     state = progress.state.value
-    time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     status: Object = {
         "state": state,
         "step": f"{progress.step}/{observed.steps}",
         "progress": f"{counts.healthy}/{counts.cohort}",
-        "dependents": {
-            name: getattr(counts, name)
-            for name in ("total", "cohort", "moved", "healthy", "failing", "held", "waiting")
-        },
+        "dependents": dependents_data(counts),
         "policy": dict(observed.rules),
         "exposure": _exposure(plan.exposure),
         "memory": _memory(progress),
@@ -100,6 +106,11 @@ def rollout_status(
             for each in observed.checks
         ]
     return status
+
+
+def dependents_data(counts: CohortCounts) -> dict[str, int]:
+    """Return the numbers of followers as the status has them."""
+    return asdict(counts)
 
 
 def _exposure(exposure: Exposure) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Each command that changes something writes one field of a Rollout, as `kubectl e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -20,7 +20,14 @@ from polyver.core.plain import Object
 from polyver.core.rollout import RolloutState
 from polyver.kube.objects.status import ApiError
 from polyver.rollouts.commands.live_view import follow, report_lines
-from polyver.rollouts.names import FREEZE, ROLLOUTS_ON, TARGET_KINDS, lineage_of, rollout_name
+from polyver.rollouts.names import (
+    FREEZE,
+    ROLLOUTS_ON,
+    TARGET_KINDS,
+    lineage_of,
+    request_in,
+)
+from polyver.rollouts.policies import rollout_name, unused_name
 
 app = App(
     name="rollout",
@@ -130,7 +137,9 @@ def start(
     namespace: Namespace = "",
     context: Context = "",
 ) -> None:
-    """Start the rollout of a release that has none, with the rules of a policy.
+    """Start a rollout of a release that has no active one, with the rules of a policy.
+
+    If the release had a rollout before, the name of the new one ends with -2, -3 and so on.
 
     Example: polyver rollout start ComponentDefinition/webservice --to 1.2.5 --policy careful
 
@@ -153,11 +162,17 @@ def start(
         inside = namespace or access.namespace
         spec = {"group": groups[0], "kind": kind, "name": name}
         lineage = lineage_of(spec, inside)
+        there = (await client.list(ROLLOUTS_ON, lineage.policy_namespace)).items
+        for each in there:
+            if request_in(each).lineage == lineage and request_in(each).to == to:
+                state = (each.get("status") or {}).get("state")
+                if not state or not RolloutState(state).is_final:
+                    raise Misused(f"rollout {each['metadata']['name']} of {to} is active")
         made = {
             "apiVersion": "polyver.dev/v1alpha1",
             "kind": "Rollout",
             "metadata": {
-                "name": rollout_name(lineage, to),
+                "name": unused_name(rollout_name(lineage, to), _names(there)),
                 "namespace": lineage.policy_namespace,
             },
             "spec": {"target": spec, "to": to, "policyRef": {"name": policy}},
@@ -223,8 +238,11 @@ def promote(
     """
 
     def approve(found: Object) -> Mapping[str, Any]:
-        done, _, steps = ((found.get("status") or {}).get("step") or "0/1").partition("/")
-        return {"approvedStep": int(steps) if full else max(1, int(done))}
+        status, approved = found.get("status") or {}, found["spec"].get("approvedStep", -1)
+        done, _, steps = (status.get("step") or "0/0").partition("/")
+        if (status.get("memory") or {}).get("failure"):
+            approved += 1  # an approval from before the failure does not count
+        return {"approvedStep": max(approved, int(steps if full else done))}
 
     _change(name, namespace, context, approve)
     print_lines(f"rollout {name} is promoted")
@@ -364,12 +382,16 @@ async def _named(client: Client, name: str, namespace: str) -> Object:
     there = await list_all(client, ROLLOUTS_ON)
     named = [each for each in there if each["metadata"]["name"] == name]
     if not named:
-        known = ", ".join(sorted(each["metadata"]["name"] for each in there)) or "none"
+        known = ", ".join(sorted(_names(there))) or "none"
         raise UnknownName(f"there is no rollout {name}", hint=f"known: {known}")
     if len(named) > 1:
         spaces = ", ".join(each["metadata"]["namespace"] for each in named)
         raise Misused(f"{name} is in several namespaces: {spaces}", hint="pass --namespace")
     return named[0]
+
+
+def _names(rollouts: Sequence[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in rollouts]
 
 
 def _change(

@@ -218,9 +218,11 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
         return mine != theirs
 
 
-def seen_in(kind: ResourceKind, obj: Object) -> ObservedApplicationObject:
-    """Read the indexed fields of an applied object."""
-    del kind
+def seen_in(kind: ResourceKind | None, obj: Object) -> ObservedApplicationObject:
+    """Read the indexed fields of an applied object; `kind` is None for the answer of an apply."""
+    if kind is not None:
+        # API servers leave out the apiVersion and the kind of the items of a list.
+        obj = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
     metadata = obj["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
     return ObservedApplicationObject(

@@ -469,9 +469,10 @@ class ApplicationController(Controller[Key]):
             "appliedResources": [*resources],
             "appliedDigest": wanted.digest,
         }
-        facts.append(ready_fact(services))
+        facts.append(ready := ready_fact(services))
         await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
-        if not applied.is_over:
+        waiting = wanted.options is not None and wanted.options.choice.is_waiting
+        if not applied.is_over or (waiting and ready.status == "True"):
             return Requeue(_SOON)
         followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
         return None if followed else Requeue(_POLLED)

@@ -20,7 +20,13 @@ from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._dependents import DefinitionUseIndex
 from polyver.definitions.controllers.applications._status import MANAGER, ApplicationStatusWriter
 from polyver.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
-from polyver.definitions.moves import MoveTarget, ReleaseChoice, choice_of, inputs_of
+from polyver.definitions.moves import (
+    MoveTarget,
+    ReleaseChoice,
+    choice_of,
+    inputs_of,
+    one_at_a_time,
+)
 from polyver.definitions.names import APP_NAME
 from polyver.definitions.rendered_objects import inputs_digest, rendered_from
 from polyver.definitions.resolution import (
@@ -34,7 +40,7 @@ from polyver.definitions.resolution import (
 )
 from polyver.definitions.status import failed_fact, supported_fact, updated_fact
 from polyver.definitions.support import unsupported_fields
-from polyver.definitions.uses import is_failing, is_held
+from polyver.definitions.uses import is_failing, is_healthy, is_held, uses_of
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
@@ -145,6 +151,8 @@ class ApplicationRecorder:
         # An application that was never applied, or cannot be, has no release that it could keep.
         if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
             choice = choice_of(chosen, self._following.homes)
+            healthy = is_healthy(found.get("status") or {})
+            choice = one_at_a_time(choice, uses_of(found), healthy=healthy)
         inputs = inputs_of(found, choice.targets, by=__version__)
         options = MoveOptions(application, newest, choice, inputs)
         return self.variant(found, options, choice.targets)
