@@ -81,7 +81,7 @@ class Capability:
     options: Callable[[], OptionsOfCapability] | None = None
     """The class of its command-line options; None if it has none."""
     joins: Callable[[Sequence[Contribution]], bool] = _never
-    """Reports whether it is enabled by the contributions of others, also if it is not named."""
+    """Reports whether contributions of other capabilities enable it, even if nobody names it."""
     enabled_by_options: bool = False
     """True if options of the capability enable it when --capabilities is not given."""
     commands: Mapping[str, str] = field(default_factory=dict)

@@ -82,7 +82,7 @@ class RolloutTargets(Protocol):
         """Return the releases of a lineage, the oldest first."""
 
     async def write_gate(self, lineage: LineageName, release: str, gate: Gate | None) -> None:
-        """Write the gate of a release to the object that holds it; None opens the release."""
+        """Write the gate of a release to the object that stores it; None opens the release."""
 
     def followers(self, lineage: LineageName, release: str) -> Cohorts:
         """Return the followers of a lineage by their state towards a release."""
@@ -90,9 +90,9 @@ class RolloutTargets(Protocol):
     async def preflight(
         self, lineage: LineageName, release: str, sample: int | None
     ) -> PreflightReport:
-        """Try a release for so many followers, or for all; change nothing."""
+        """Report the effects of a release on `sample` followers (None: on all). Change nothing."""
 
     def calls(
         self, lineage: LineageName, release: str, *, since: float
     ) -> tuple[ObservedCalls, ObservedCalls]:
-        """Return the calls with a release, and those with all others, since a time (Unix)."""
+        """Return the calls with a release, and the calls with other releases, since a Unix time."""

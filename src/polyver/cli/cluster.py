@@ -142,7 +142,7 @@ async def _read(client: Client, access: ClusterAccess, name: str) -> dict[str, A
     try:
         found = await client.get(CRDS, name)
     except ApiError as error:
-        # A server that serves CRDs names the missing one in the details.
+        # A server that serves CRDs names the missing CRD in the details.
         if error.code == 404 and error.details:
             return None
         if error.at:

@@ -19,7 +19,7 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name that the user gave is in none of the files."""
+    """A name that the user gave does not occur in the files."""
 
 
 class Misused(PolyverError):

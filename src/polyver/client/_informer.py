@@ -35,7 +35,7 @@ class Key(NamedTuple):
 class Change(Generic[T]):
     """The old and the new state of an object.
 
-    The old state of a new object is None, and so is the new state of a deleted object.
+    The old state is None for a new object. The new state is None for a deleted object.
     """
 
     key: Key
@@ -166,7 +166,7 @@ class Informer(Generic[T]):
             if lasted > self._backoff.most:
                 self._failures = 0
         if lasted < self._backoff.first:
-            # If a server ends every watch at once, this delay prevents a busy loop.
+            # If a server ends every watch immediately, this delay prevents a busy loop.
             await sleep(self._clock, self._backoff.first)
 
     async def _tell(self, key: Key, after: T | None) -> None:

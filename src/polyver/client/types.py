@@ -106,7 +106,7 @@ def precondition(obj: ReadOnlyObject) -> Object:
 
 
 def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> list[ResourceKind]:
-    """Return each kind once, in the version that the server prefers among those with these verbs.
+    """Return each kind once: of the versions that support these verbs, the preferred version.
 
     >>> names = ("Widget", "widgets", "widget", True)
     >>> v1, v2 = (ResourceKind("ex.io", version, *names) for version in ("v1", "v2"))

@@ -251,7 +251,7 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Notify all loops that use an informer that they need not wait for this informer."""
+    """Report to all loops of an informer that they need not wait for its first list."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
 

@@ -103,7 +103,7 @@ class ChangeGroup:
 
     kind: str
     change: Change
-    """The kind of change. A deleted object is `removed` if a new one replaces it, else `lost`."""
+    """The kind of change. A deleted object is `removed` if it has a replacement; if not, `lost`."""
     fields: tuple[FieldChange, ...]
     more_fields: int
     """The number of changed fields that `fields` does not name."""
@@ -423,7 +423,7 @@ def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, A
     """Yield pairs of old and new list items, with the index or name of each pair for the path.
 
     If all items have a name and the order of the names differs, items with the same name are
-    paired. Else items with the same index are paired.
+    paired. Otherwise, items with the same index are paired.
     """
     names = _named(before), _named(after)
     if names[0] is None or names[1] is None or [*names[0]] == [*names[1]]:

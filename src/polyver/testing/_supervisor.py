@@ -83,7 +83,7 @@ def _start(argv: list[str], log: str) -> subprocess.Popen[bytes]:
 
 
 def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
-    # preexec_fn is unsafe in a process with several threads; this process has only one.
+    # preexec_fn is unsafe in a process with several threads, but this process has one thread.
     dying = _die_with(os.getpid())
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=dying

@@ -68,7 +68,7 @@ class Page:
         self._opening = asyncio.Lock()
 
     def end_streams(self) -> None:
-        """End all streams of live updates, and refuse new ones."""
+        """End all streams of live updates, and refuse new streams."""
         self._ending.set()
 
     async def close(self) -> None:

@@ -91,7 +91,7 @@ class CertificateDocument(msgspec.Struct):
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Record a step in the document; its other work has already been done by the caller."""
+        """Record a step in the document, after the caller has done the other work of the step."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair

@@ -112,7 +112,7 @@ class ConversionFailed(Exception):
 
 
 class CallsFunctions(Exception):
-    """A review needs the conversion functions of a kind that must not be called in this thread."""
+    """A review needs conversion functions of `kind`, which must not be called in this thread."""
 
     def __init__(self, kind: Key) -> None:
         super().__init__(kind)

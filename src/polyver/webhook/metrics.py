@@ -136,7 +136,7 @@ def _memory(budget: MemoryBudget) -> Iterator[Metric]:
 
 
 def _result(reviewed: Reviewed) -> tuple[int, str]:
-    """Return the label values, status and result, of a review that did not succeed."""
+    """Return the values of the labels for the status and the result of an unsuccessful review."""
     return reviewed.status, "failure" if reviewed.status == 200 else "refused"
 
 

@@ -52,10 +52,7 @@ class StoredDocument:
 
     @property
     def revision(self) -> int:
-        """The resourceVersion as a number.
-
-        It is compared, because a watch may report an older state.
-        """
+        """The resourceVersion as a number, to compare states: a watch may report an older state."""
         return int(self.secret["metadata"]["resourceVersion"])
 
     @property

@@ -279,7 +279,7 @@ def _by_owners(
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
-    """Return the propagation policy that a finalizer of the object states, else Background."""
+    """Return the propagation policy in the object's finalizers; by default Background."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"

@@ -1,8 +1,8 @@
 """The garbage collector, which deletes or orphans the dependents of deleted objects.
 
 An object is deleted when none of its owners exists any more. The behaviour is that of the garbage
-collector in kube-controller-manager. But a new kind is watched at once, so that its objects are
-collected within milliseconds.
+collector in kube-controller-manager, with one difference: a new kind is watched immediately, so
+that its objects are collected within milliseconds.
 """
 
 from __future__ import annotations

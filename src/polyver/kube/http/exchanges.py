@@ -151,7 +151,7 @@ class Exchange:
     # ASGI.
 
     async def run(self, app: Application) -> None:
-        """Let the application answer the request.
+        """Run the application, which answers the request.
 
         If the application fails, send status 500. If a part of the answer was sent already, close
         the connection instead.
@@ -248,7 +248,7 @@ class Exchange:
         self._held = block + b"\r\n"
         self.begun, self.expects = True, False
         if not ends_alone:
-            self._flush(b"")  # the first piece of the body may come much later
+            self._flush(b"")  # the first piece of the body may come much later than the headers
 
     def _go_on(self, body: bytes, *, more: bool) -> None:
         if self.method == "HEAD":

@@ -1,4 +1,4 @@
-"""The memory limit of this process: from its control group, or else a share of all memory."""
+"""The memory limit of this process: from its control group, or a share of the machine's memory."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def set_conditions(
 
 
 def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> list[Object]:
-    """Return the conditions, with one added or replaced.
+    """Return the conditions, with one condition added or replaced.
 
     `lastTransitionTime` becomes `now` if the status of the condition changes.
 

@@ -74,7 +74,7 @@ def judge(
 ) -> None:
     """Refuse, report or ignore the duplicate and unknown fields of a request body.
 
-    `validation` is the query parameter `fieldValidation`: an error, warnings or nothing.
+    `validation` is the query parameter `fieldValidation`, which selects one of the three.
     """
     if problems and validation == "Strict":
         raise refusal(problems)

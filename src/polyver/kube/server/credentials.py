@@ -246,7 +246,8 @@ class Credentials:
     ) -> None:
         from polyver.kube.http.tls import VALID_FOR, VALID_SINCE
 
-        # The record is written last, because a record is trusted even without its certificates.
+        # Write the record after the other files: polyver trusts a record, so a record without its
+        # files would be wrong.
         self._note.unlink(missing_ok=True)
         report(problem)
         authority = self._authority(now, report)

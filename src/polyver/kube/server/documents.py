@@ -58,7 +58,7 @@ class ApiDocuments:
 
 
 class _Edition:
-    """All documents about one state of the catalogue; each is built at its first request."""
+    """The documents about one state of the catalogue; each is built when it is first requested."""
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition

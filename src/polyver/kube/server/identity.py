@@ -323,8 +323,8 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
     )
 
 
-# Reviews in which users ask about themselves. Each Python function builds the status of one kind of
-# review.
+# Reviews in which users query their own identity and permissions. Each Python function builds the
+# status of one kind of review.
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:

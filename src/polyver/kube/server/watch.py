@@ -31,7 +31,7 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
 async def watch_objects(call: Call) -> HttpResponse:
-    """Answer with a stream of events; if the request has an error, raise it before the stream."""
+    """Answer with a stream of events; an invalid request is refused before the stream begins."""
     options = ListOptions.read(call.query, watch=True)
     if call.api_path.name:  # a deprecated path below /watch/ that names one object
         named = f"metadata.name={call.api_path.name}"
@@ -55,7 +55,8 @@ class _Watching:
             # Other keys with this prefix belong to longer names; the selection filters them out.
             self._prefix += selection.name
         self._columns_sent = False
-        # True for most watches. All these watches send the same line for an event.
+        # True for most watches. For an event, all these watches send the same line, so it is built
+        # once.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds

@@ -375,7 +375,8 @@ def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> N
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
     if not same(new, {key: value for key, value in old.items() if key not in ignored}):
-        # Not `metadata`: the rules of a kind may have replaced it.
+        # Do not use the variable `metadata`: the rules of a kind may have replaced
+        # `obj["metadata"]`.
         obj["metadata"]["generation"] = before.get("generation", 0) + 1
 
 

@@ -247,7 +247,7 @@ class Checker:
         return types.BOOL if right else types.ERROR
 
     def _fits(self, overload: Overload, args: Sequence[CelType]) -> CelType | None:
-        """Return the result type of an overload if it accepts the arguments, else None."""
+        """Return the result type of an overload if it accepts the arguments; None otherwise."""
         if len(args) != len(overload.args):
             return None
         wanted, result = list(overload.args), overload.result

@@ -48,7 +48,7 @@ class CelIdentifier(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelSelect(CelNode):
-    """A field selection such as `a.b`; with `test`, its value is only whether the field exists."""
+    """A field selection such as `a.b`; with `test`, the value is true if the field exists."""
 
     operand: CelNode
     field: str

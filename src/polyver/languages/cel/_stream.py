@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 DEEPEST: Final = 50
-"""The maximum number of open brackets, which is lower than in cel-go."""
+"""The maximum number of open brackets; cel-go allows more."""
 _MOST_PROBLEMS: Final = 100
 _LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
 START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))

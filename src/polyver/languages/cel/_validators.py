@@ -173,7 +173,7 @@ def _problem(clause: Clause, value: CelNode) -> CelProblem | None:
 
 
 def _unshown(value: CelNode, kind: CelType) -> CelProblem | None:
-    """Return the error for a value that contains a type that `%s` cannot write, else None."""
+    """Return the error for a value that contains a type that `%s` cannot write, or None."""
     parts = kind.params if kind.kind in ("list", "map") else ()
     if kind.kind in _SHOWN and all(each.kind in _SHOWN or each.is_dyn for each in parts):
         return None

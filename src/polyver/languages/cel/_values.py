@@ -252,8 +252,8 @@ class Dictionary(Map):
 def key_of(key: Any) -> Any:
     """Convert a map key for lookups.
 
-    Equal numbers become the same key, whatever their types. No number becomes the same key as a
-    boolean.
+    Equal numbers of different types become the same key. A number and a boolean never become the
+    same key.
     """
     if isinstance(key, bool):
         return (bool, key)

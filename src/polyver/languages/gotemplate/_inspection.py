@@ -2,8 +2,8 @@
 
 The template is evaluated with shapes in place of values. A shape has the known fields of a value,
 and states if the value may have other fields. A function may return any value, so fields of its
-result are not checked. All branches of the template are evaluated. A rendering may skip a branch,
-so the access to a field that only a branch reads is marked as not certain.
+result are not checked. All branches of the template are evaluated. A rendering may skip a branch.
+So if only a branch reads a field, this access is marked as not certain.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """Return the text of the first `most` non-overlapping matches; of all if `most` is -1."""
+        """Return the texts of the first `most` matches without overlaps; of all if `most` is -1."""
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:

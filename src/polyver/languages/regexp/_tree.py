@@ -142,7 +142,10 @@ _MOST_STEPS = 200_000
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """Return the longest length of strings that need few steps of Python's `re`; -1 if none."""
+    """Return a length of strings for which Python's `re` needs few steps; -1 if there is none.
+
+    This is the greatest power of two that meets the condition.
+    """
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 

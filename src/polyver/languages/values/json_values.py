@@ -1,7 +1,8 @@
-"""Parses JSON as kube-apiserver does: with duplicate keys, numbers as written, and its messages.
+"""Parses JSON as kube-apiserver does: reports duplicate keys, and keeps the text of numbers.
 
-msgspec parses JSON fast, but it does not report duplicate keys, for example. So a text that msgspec
-would not write back unchanged is parsed again by a slower parser.
+The error messages are also those of kube-apiserver. msgspec parses JSON fast, but it does not
+report duplicate keys, for example. So a text that msgspec would not write back unchanged is parsed
+again by a slower parser.
 """
 
 from __future__ import annotations
@@ -250,7 +251,7 @@ class _Scan:
         return self._text[self._at - 1]
 
     def _take_more(self) -> str:
-        """Return the next character of an unfinished token; Go reads the end as a space here."""
+        """Return the next character of an unfinished token; a space at the end of the text."""
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:

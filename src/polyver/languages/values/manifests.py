@@ -178,7 +178,8 @@ def load_manifests(text: str, source: str) -> list[Document]:
     except InvalidManifest as error:
         problem = error
     if text.lstrip().startswith(("{", "[")):
-        # The YAML parser finds the lines; escapes and some characters are read as JSON.
+        # Take the lines from the YAML parser, but the values from a JSON parser: YAML reads some
+        # escapes and characters in another way.
         found = read_json(text, source)
         if found is not None:
             mark = documents[0]._mark if documents and problem is None else Mark(1)

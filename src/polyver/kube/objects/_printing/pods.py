@@ -100,7 +100,7 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Count init containers up to the first unfinished one; return True if there is one."""
+    """Count init containers up to the first that has not finished; report whether there is one."""
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
         if _stops(container, sidecars):

@@ -1,7 +1,8 @@
 """ApplySchema: the rules of ownership for server-side apply, and checks that a value fits them.
 
 A Shape describes the allowed values of a kind. Its ApplySchema has only the parts that decide about
-ownership. Where the Shape describes nothing, the rules are those that kube-apiserver deduces.
+ownership. If the Shape does not describe a value, the rules are those that kube-apiserver deduces
+for such a value.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class ApplySchema:
 _WHOLE = ApplySchema("untyped", mapping=True, atomic=True, sequence=True)
 _WHOLE.values = _WHOLE.items = _WHOLE
 DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
-"""The schema of values that nothing describes: fields of mappings and whole lists are owned."""
+"""The schema of a value without a Shape: each field of a mapping, and each list as a whole."""
 DEDUCED.values = DEDUCED
 
 _TEXT = Shape("string")
@@ -175,7 +176,8 @@ class _Reader:
         metadata = described if described is not None and described.fields else METADATA
         text = self.read(_TEXT)
         fields = {"apiVersion": text, "kind": text, "metadata": self.read(metadata)}
-        # An object with declared fields allows no other fields, and metadata is now declared.
+        # An object with declared fields allows no other fields. Here metadata becomes a declared
+        # field, even if the schema declares no fields.
         values = found.values if loose or shape.fields or shape.values is not None else None
         return ApplySchema(
             mapping=True, fields={**found.fields, **fields}, values=values, atomic=found.atomic

@@ -188,8 +188,8 @@ def _entries(value: Object) -> list[Entry]:
 def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
     """Return the owners before the write.
 
-    These are the owners that the client sends in managedFields. If the client sends none, or if its
-    managedFields are invalid, they are the stored owners.
+    The client may send owners in managedFields. If the client sends none, or if its managedFields
+    are invalid, return the stored owners.
     """
     before = _entries(old) if old is not None else []
     given = (new.get("metadata") or {}).get("managedFields")

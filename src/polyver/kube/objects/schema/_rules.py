@@ -116,7 +116,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """In an update, a value and the old value that matches it, if there is one.
+    """A value in an update, with the old value that matches it.
 
     `around` is the `_Before` of the mapping or list that contains the value.
     """

@@ -250,7 +250,10 @@ def _twice(path: str, number: int, value: Any) -> Cause:
 
 
 def _all_differ(items: list[Any]) -> bool:
-    """Report whether all items certainly differ; False if unsure, as with 1 and true."""
+    """Report whether all items certainly differ.
+
+    Return False if a quick check cannot decide this, for example for 1 and true.
+    """
     try:
         return len(set(items)) == len(items)
     except TypeError:

@@ -215,7 +215,7 @@ _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def warnings_of(spec: Schema, old: Schema | None) -> Iterator[str]:
-    """Yield the warnings about the spec of a CRD, without those that its old spec had caused.
+    """Yield the warnings about the spec of a CRD, without the warnings about its old spec.
 
     There are warnings about formats that are not checked, and about sets of objects or arrays.
     """

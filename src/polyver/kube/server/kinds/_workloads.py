@@ -112,7 +112,7 @@ def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
 
 
 def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
-    """Yield a cause for each field of a pod template with which its pods would end.
+    """Yield a cause for each field of a pod template that would make its pods end.
 
     Such fields are not allowed, because a workload replaces each pod that ends.
     """
