@@ -43,7 +43,7 @@ class Surroundings:
     namespace: str = ""
     """The namespace of polyver on a cluster."""
     lend: Callable[[], AbstractContextManager[WorkerAccess]] | None = None
-    """Lends credentials to one function call; without it, nothing can be called."""
+    """Lends credentials to one function call; if it is None, no function can be called."""
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list."""
 

@@ -49,7 +49,7 @@ class ObservedCalls:
     count: int = 0
     errors: int = 0
     p99: float = 0.0
-    """The 99th percentile of their durations, in seconds; 0 without calls."""
+    """The 99th percentile of the durations of the calls, in seconds; 0 without calls."""
 
 
 class RolloutTargets(Protocol):
@@ -65,14 +65,14 @@ class RolloutTargets(Protocol):
 
     @property
     def has_calls(self) -> bool:
-        """True if its releases are called, so that errors and latency can be checked."""
+        """True if the releases are called, so that their errors and latency can be checked."""
 
     def watches(
         self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
     ) -> Sequence[Watch[Any, Any]]:
         """Return the watches that keep lineages and followers up to date.
 
-        `touched` gets the lineages of which something has changed, and returns the keys to wake.
+        `touched` gets the lineages that have changed, and returns the keys to reconcile.
         """
 
     def lineages(self, namespace: str) -> Mapping[LineageName, Mapping[str, str]]:

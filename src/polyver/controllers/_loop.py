@@ -79,7 +79,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; if it was scheduled for later, cancel this."""
+        """Add a key now, even if the queue is full; drop the time for which it was scheduled."""
         if self._closed:
             return
         if key in self._later:

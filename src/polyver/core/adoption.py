@@ -1,4 +1,4 @@
-"""Adoption: for each release, the number of dependents that should use it and the number that do.
+"""Adoption: for each release, how many dependents should use it and how many use it.
 
 A dependent is a reference to a lineage in an object, such as a component of an application. It
 follows a release if it moves to that release automatically.

@@ -210,7 +210,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """A lineage has no order, because it has both semantic and API versions, for example."""
+    """The releases of a lineage have no common order, for example semantic and API versions."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
@@ -304,7 +304,7 @@ class Lineage:
         return self.releases[-1]
 
     def get(self, wanted: Version | str) -> Release | None:
-        """Return the release with this version or name, even a removed one, or None."""
+        """Return the release with this version or name, or None. It may be a removed release."""
         position = self._position(wanted)
         return None if position is None else self.releases[position]
 
@@ -338,7 +338,7 @@ class Lineage:
     # A lineage is immutable, so these methods return a new lineage.
 
     def publish(self, release: Release) -> Lineage:
-        """Return the lineage with one more release; unchanged if it has an equal release."""
+        """Add a release to the lineage; return this lineage if it has an equal release."""
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)

@@ -179,9 +179,9 @@ class Preflight:
         after: Iterable[ReadOnlyObject],
         sources: Mapping[Identity, str] | None = None,
     ) -> Outcome:
-        """Record the differences between a dependent's objects now and with the release.
+        """Compare the objects of a dependent before and after the move; record the differences.
 
-        `sources` is as for `lost_objects`.
+        `sources` has the same meaning as for `lost_objects`.
         """
         was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
         lost = lost_objects(was, will_be, sources)
@@ -273,7 +273,8 @@ class _Collected:
             pairs = zip(self.variant, variant, varied, strict=True)
             varied = [is_varied or mine != other for mine, other, is_varied in pairs]
         if _order(example) < _order(self.example):
-            # Keep the variant: it is only compared, and any variant of the group will do.
+            # Do not replace the variant of the group: it only serves to compare values, and the
+            # variant of any object of the group can do this.
             self.fields, self.example = fields, example
         self.fields = tuple(
             FieldChange(each.path, each.before, each.after, each.is_secret, is_varied)
@@ -286,7 +287,7 @@ def _order(example: ChangeExample) -> tuple[str, Identity]:
 
 
 class _Variants:
-    """The groups of one shape; if there are more than `MOST_VARIANTS`, they are merged into one."""
+    """The groups of one shape; above `MOST_VARIANTS`, they are merged into one group."""
 
     def __init__(self) -> None:
         self._apart: dict[Any, _Collected] = {}
@@ -330,8 +331,8 @@ def lost_objects(
     """Return the objects that are deleted without a replacement.
 
     `sources` has, for each object, the part of the dependent that creates it, such as a component.
-    A new object replaces a deleted one if the same part creates both, and both have the same kind
-    or the same name. Each new object replaces at most one.
+    A new object replaces a deleted object if the same part creates the two objects, and if their
+    kinds or their names are the same. A new object replaces at most one deleted object.
     """
     was, will_be, made_by = {*before}, {*after}, sources or {}
 
@@ -374,7 +375,7 @@ def _compared(
 
 
 class _Absent:
-    """Stands for a field that is absent, which differs from a field with null."""
+    """Stands for an absent field. A field with null is not absent."""
 
 
 _ABSENT: Final = _Absent()

@@ -1,4 +1,4 @@
-"""Informers for the sources of the page, and the errors because of which data may be outdated."""
+"""Informers for the sources of the page, and their errors. After an error, data may be outdated."""
 
 from __future__ import annotations
 

@@ -100,7 +100,8 @@ class ClientLimits:
     """Seconds that a credential plugin may take; the plugin may prompt a person."""
 
 
-# lightkube's models lack fields that change the user or the server; these must not be ignored.
+# lightkube's models lack fields that change the user or the server. polyver must not ignore these
+# fields.
 
 
 class KubeconfigExec(models.UserExec):

@@ -225,9 +225,10 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response after its headers; retry after 401, 429 or 503.
+        """Send a request and yield the response when its headers have arrived.
 
-        After 401, the request is repeated only if other credentials are available.
+        After 401, 429 or 503, the request is repeated; after 401 only if other credentials are
+        available.
         """
         renewed, waits = False, 0
         began = self._clock.time()

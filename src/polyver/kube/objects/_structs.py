@@ -193,7 +193,7 @@ class Walk:
     def _parsed(self, value: Any, parse: Callable[[str], str | None]) -> str | None:
         if parse is not quantity and not isinstance(value, str):
             raise DecodingStopped(self._text(what_is(value), "string"))
-        # kube-apiserver parses the JSON text of the value, without quotes.
+        # If the value is no string, kube-apiserver parses the JSON text of the value.
         if isinstance(value, str):
             text = value
         elif isinstance(value, float):

@@ -219,7 +219,7 @@ class AuthorizationAttributes:
     """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """The path of a request for no resource; its verb is the HTTP method in lower case."""
+    """The path of a request that names no resource; its verb is the HTTP method in lower case."""
 
     @property
     def part(self) -> str:

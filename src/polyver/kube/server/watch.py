@@ -140,10 +140,10 @@ class _Watching:
         return lines
 
     async def _event_line(self, event: StoreEvent) -> bytes:
-        """Build the line for an event, or return an empty one if the client gets no event.
+        """Build the line for an event; return an empty line if the client gets no event.
 
-        This is the case if the selection matches neither the object nor its previous state. As in
-        kube-apiserver, it is also the case if the conversion of the object fails.
+        The client gets no event if the selection matches neither the object nor its previous state.
+        As in kube-apiserver, this also happens if the conversion of the object fails.
         """
         entry, before, form = event.entry, event.previous, self._call.form
         if self._as_stored and self._call.resource.is_shown(entry):
@@ -196,7 +196,7 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return the last state of an object that matched the selection, with a later revision.
+    """Return the last state of an object that matched the selection, but with `revision`.
 
     `revision` is the revision of the change with which the object stopped matching.
     """

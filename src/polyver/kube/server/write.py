@@ -371,7 +371,7 @@ def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> N
     part.prepare(obj, old)
     if not call.resource.rules.counts or part.name == "status":
         return
-    # The generation counts changes except those of the metadata and of a status subresource.
+    # The generation counts changes, but not changes of the metadata or of a status subresource.
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
     if not same(new, {key: value for key, value in old.items() if key not in ignored}):

@@ -347,7 +347,7 @@ def _signature(args: Sequence[CelType], target: CelNode | None) -> str:
 
 
 def dotted_name(node: CelNode) -> str | None:
-    """Return a name such as `a.b.c` if the node consists only of names, else None."""
+    """Return a name such as `a.b.c` if the node consists only of names; None otherwise."""
     parts: list[str] = []
     while isinstance(node, CelSelect) and not node.test:
         parts.append(node.field)

@@ -23,7 +23,7 @@ __all__ = ["literal_problems"]
 def literal_problems(tree: CelNode) -> list[CelProblem]:
     """Return the errors in literals: mixed types in a list or map, and invalid strings.
 
-    The strings are those for durations, timestamps, patterns and formats.
+    Strings are checked if they are durations, timestamps, patterns or formats.
     """
     found = list(_walk(tree))
     return [

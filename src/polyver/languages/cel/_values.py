@@ -87,7 +87,7 @@ class Opaque:
     type_name = ""
 
     def equals(self, other: Opaque) -> bool:
-        """Report whether this value equals another of the same type."""
+        """Report whether this value equals another value of the same type."""
         return self == other
 
 
@@ -154,7 +154,7 @@ class _Joined(List):
 class _Grown(List):
     """A concatenated list.
 
-    The first list that extends it shares its storage; further extensions copy the items.
+    The first list that extends this list shares its storage. Any further list copies the items.
     """
 
     __slots__ = ("_size",)
@@ -237,7 +237,7 @@ class Dictionary(Map):
     def plus(self, key: Any, value: Any) -> Dictionary:
         """Return a map with one more key.
 
-        The first addition shares the storage of this map; further additions copy it.
+        The first map that extends this map shares its storage. Any further map copies the entries.
         """
         made = Dictionary(())
         made._entries = self._entries

@@ -256,7 +256,7 @@ class _Inspection:
 
 
 def _indexed(value: _Value, words: list[TemplateNode]) -> _Value:
-    """Return the value that `index` finds with literal strings; unknown keys are no error."""
+    """Return the value that `index` finds with literal strings; an unknown key is not an error."""
     for word in words:
         name = word.value if isinstance(word, TemplateConstant) else None
         if value.path is None or not isinstance(name, str) or name not in value.shape.fields:

@@ -87,7 +87,7 @@ class TemplateVariable(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateChain(TemplateNode):
-    """Fields of a value that is not the current value or a variable, such as `(f .a).b`."""
+    """Fields of a value that is neither the current value nor a variable, such as `(f .a).b`."""
 
     operand: TemplateNode
     parts: list[TemplateFieldName]

@@ -1,4 +1,4 @@
-"""Templates that are parsed once and rendered many times; rendering of templates in plain data."""
+"""Templates that are parsed once and rendered many times, and rendering of templates in data."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Automaton:
         self._moves: list[tuple[Charset, int] | None] = []
         """For each state: the characters that it accepts, and the next state."""
         self._free: list[list[tuple[str, int]]] = []
-        """For each state: its transitions without a character, the preferred ones first.
+        """For each state: its transitions without a character, the preferred transitions first.
 
         Each transition has a condition, or "", and the next state.
         """

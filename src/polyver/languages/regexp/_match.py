@@ -3,8 +3,8 @@
 The syntax is close to Python's and differs in details: `$` is the end of the string, `\\d` and
 `\\b` are ASCII only, flags may stand anywhere, and there is no lookaround. Go matches in linear
 time; Python's `re` may take exponential time on a string that an attacker chose. So a pattern is
-parsed here. If the number of steps of Python's `re` is bounded for a string, `re` does the
-matching; otherwise an automaton does.
+parsed here. If `re` needs a bounded number of steps for a string, `re` searches the string.
+Otherwise, an automaton searches it.
 """
 
 from __future__ import annotations

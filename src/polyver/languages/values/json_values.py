@@ -276,7 +276,7 @@ class _Scan:
         return False
 
     def _empty(self) -> bool:
-        """Report whether the object or list that has just begun is empty, and skip its end."""
+        """If the object or list that has just begun is empty, skip its end and return True."""
         closing = "}" if self._open[-1] == "{" else "]"
         before = self._at
         if self._next() == closing:

@@ -245,7 +245,7 @@ def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
 
 
 def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
-    """Return the conflicts without fields that are unchanged since the last client-side apply.
+    """Return the conflicts about fields that have changed since the last client-side apply.
 
     A user who changes from client-side to server-side apply then has no conflicts with their own
     writes.
@@ -291,7 +291,7 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
 
 
 def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
-    """Return the object with the annotation of client-side apply updated.
+    """Update the annotation of client-side apply, and return the object.
 
     As in kube-apiserver, only an apply by kubectl updates the annotation, and only if the object
     has it already.

@@ -158,7 +158,7 @@ def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
 
 
 def capped(owners: Owners) -> Owners:
-    """Limit the updaters to ten: merge the oldest ones of each API version into one entry."""
+    """Limit the updaters to ten: merge the oldest updaters of each API version into one entry."""
     updaters = [identity for identity in owners if not identity.applies]
     excess = len(updaters) - MOST_UPDATERS
     if excess <= 0:

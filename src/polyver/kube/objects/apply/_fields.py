@@ -140,7 +140,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return the node of a field that is a member itself, besides the members below it."""
+    """Return the node with its own field as a member, in addition to the members below it."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 

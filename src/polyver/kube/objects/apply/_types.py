@@ -39,7 +39,7 @@ class Mistyped(PolyverError):
 class ApplySchema:
     """The rules of ownership for one value.
 
-    The value may be a mapping, a list (`sequence`) or a scalar; several of them can be allowed.
+    The value may be a mapping, a list (`sequence`) or a scalar; a schema may allow several of them.
     """
 
     scalar: Scalar = ""

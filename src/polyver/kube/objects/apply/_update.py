@@ -323,7 +323,7 @@ def _reconciled(fields: Fields, schema: ApplySchema) -> Fields:
 def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
     if schema.mapping:
         if not schema.fields and schema.values is not None and schema.values.scalar == "untyped":
-            return node  # No schema describes the ownership of this value, so no schema changed it.
+            return node  # no schema describes the owners of this value
         return LEAF if schema.atomic else _reconciled(node, schema)
     if schema.sequence:
         return _reconciled(node, schema) if schema.associative else LEAF

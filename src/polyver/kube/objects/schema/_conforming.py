@@ -2,7 +2,7 @@
 
 Pruning drops unknown fields and lists their paths. Defaulting, on every write and every read, adds
 the defaults of absent fields. If the schema does not allow a null, defaulting replaces the null by
-the default; a field without a default is dropped.
+the default, or drops the field if there is no default.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class StructuralSchema:
     values: StructuralSchema | None = None
     """The structure of the values under keys that are not declared; None if unknown."""
     takes_any_key: bool = False
-    """True if additionalProperties is set, even to true or false."""
+    """True if the schema sets additionalProperties: to a schema, to true or to false."""
     items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None

@@ -301,7 +301,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     route: str
-    """The local and the remote address: a closed socket no longer has these addresses."""
+    """The local and the remote address, stored because a closed socket does not know them."""
     since: float = 0.0
 
     @property
