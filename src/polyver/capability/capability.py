@@ -75,7 +75,7 @@ class Capability:
     contribution: Callable[[Any, Surroundings], Contribution]
     """Returns the Contribution to a control plane, for the given settings (None: the defaults)."""
     earlier_name: str = ""
-    """The former name of the capability. It is still accepted, with a warning."""
+    """The former name of the capability. The name is still accepted, with a warning."""
     requires: tuple[str, ...] = ()
     """The names of other capabilities that this capability needs."""
     options: Callable[[], OptionsOfCapability] | None = None

@@ -35,7 +35,7 @@ class ProblemsFound(PolyverError):
 
 
 class RequestRefused(PolyverError):
-    """A request was refused, as it would break a rule."""
+    """A request was refused, because it would break a rule."""
 
 
 class RunFailed(PolyverError):

@@ -137,7 +137,7 @@ class PodClient(Protocol):
     async def execute(
         self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
     ) -> Executed:
-        """Run a command in a container until it ends; it may print at most `limit` bytes."""
+        """Run a command in a container until it ends. Its output may have at most `limit` bytes."""
 
     async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
         """Return the output of a container, at most `limit` bytes."""

@@ -326,7 +326,7 @@ class ControllerManager:
             task.cancel()
         await asyncio.gather(*stops)
         await asyncio.gather(*(loop.controller.close() for loop in self._loops.values()))
-        # The first task is not cancelled again, as that would interrupt its clean-up.
+        # The first task is not cancelled again, because that would interrupt its clean-up.
         for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

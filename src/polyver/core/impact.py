@@ -21,7 +21,8 @@ __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
 # The pin, the lock, the failed move and the previous pin of a dependent.
 _Pins = tuple[Pin | None, Pin | None, FailedMove | None, Pin | None]
-# The last part has a flag for each gate with labels: True if the dependent has these labels.
+# The last item of a key has a flag for each gate with labels: True if the dependent has these
+# labels.
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]
 _Place = tuple[str, str]  # a dependent's name and the field in it
 _Member = tuple[float, _Place, Dependent, Selector]

@@ -62,7 +62,7 @@ _HIDDEN, _CHANGED = "(secret)", "(changed)"
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field that changes; its values are short strings, or None if the field is absent."""
+    """One field that changes. The values are short strings, or None if the field is absent."""
 
     path: str
     before: str | None

@@ -253,7 +253,7 @@ class _Servers:
 def _servers(assets: Path, own_folder: Path | None) -> Iterator[_Servers]:
     folder = own_folder or Path(tempfile.mkdtemp(prefix="polyver-kube-"))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The supervisor removes a temporary folder, so that a kill -9 leaves no data behind either.
+    # The supervisor removes a temporary folder, so that no data stays after a kill -9.
     arguments = [str(os.getpid()), *([] if own_folder else [str(folder)])]
     with (folder / "supervisor.log").open("wb") as log:
         supervisor = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Run servers as long as the process lives that started this supervisor (the owner).
+"""Run servers until the process that started this supervisor (the owner) ends.
 
 The supervisor is a separate process for two reasons. If the test process gets SIGKILL, none of its
 code can end the servers. And on Linux, a process gets the parent-death signal when the *thread*

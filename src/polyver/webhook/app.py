@@ -1,9 +1,8 @@
 """The ASGI application of the webhook server: reviews, health checks and metrics.
 
-A conversion by rules runs on the event loop if it is expected to be quick, because earlier
-conversions of such a size were quick. Otherwise it runs in a worker thread, so that the event loop
-can answer other requests. Functions of users (conversion functions and hooks) always run in worker
-threads.
+If earlier conversions of this size were quick, a conversion by rules runs on the event loop.
+Otherwise it runs in a worker thread, so that the event loop can answer other requests. Functions of
+users (conversion functions and hooks) always run in worker threads.
 """
 
 from __future__ import annotations
@@ -386,7 +385,7 @@ def _allowed(path: str) -> tuple[str, ...]:
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Receive a body and drop it, as many clients read no answer before they have sent all."""
+    """Receive a body and drop it: many clients read no answer before they have sent the body."""
     with suppress(BodyTooLarge):
         await read_into(receive, bytearray(), most=0, most_discarded=most)
 

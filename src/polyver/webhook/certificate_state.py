@@ -69,7 +69,7 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def bundle(self) -> bytes:
-        """The CA certificates, the newest first, as clients need the newest most often."""
+        """The CA certificates, the newest first, because clients need the newest CA most often."""
         return "".join(each.certificate for each in reversed(self.authorities)).encode()
 
     def state(self, *, shown: bool = False) -> RotationState:

@@ -154,7 +154,7 @@ def _environment(program: KubeconfigExec, access: ClusterAccess) -> dict[str, st
 
 
 class TlsMaterial(NamedTuple):
-    """The certificates and the key for connections, in PEM; other values need new connections."""
+    """The certificates and the key for connections, in PEM. New values need new connections."""
 
     authority: bytes = b""
     certificate: bytes = b""

@@ -174,7 +174,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Report an owner that cannot own the object, as the two are in different namespaces."""
+    """Report an owner that cannot own the object, because the two are in different namespaces."""
 
     item: ObjectIdentity
     owner: Owner
@@ -307,7 +307,7 @@ def _state(
 
 
 def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
-    """Return the coordinates that an owner must have to own the item."""
+    """Return the identity that an owner must have to own the item, with kind, name and uid."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 

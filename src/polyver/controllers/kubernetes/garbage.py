@@ -60,7 +60,7 @@ class GarbageCollector(Controller[str]):
     def __init__(
         self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
     ) -> None:
-        """Take `settling`: the seconds to wait before orphaning, as watch events may be late."""
+        """`settling` is the time in seconds to wait before orphaning: watch events may be late."""
         self._client = client
         self._settling = settling
         self._orphaning: dict[str, float] = {}
@@ -138,7 +138,7 @@ class GarbageCollector(Controller[str]):
         """Report whether all dependents of an object are known.
 
         Before an object is deleted and its dependents are orphaned, the controller waits `settling`
-        seconds, as a watch may not have reported the newest dependents yet.
+        seconds, because a watch may not have reported the newest dependents yet.
         """
         node = self._graph.nodes.get(key)
         if node is None or not is_orphaning(node):

@@ -101,8 +101,8 @@ def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool
 def fields_of(found: Object, manager: str) -> str:
     """Return a digest of the fields of an object that a manager has applied.
 
-    The digest changes when another client changes or removes one of these fields, as the manager
-    then no longer owns the field. It does not change when another client adds a field.
+    The digest changes when another client changes or removes one of these fields, because the
+    manager then no longer owns the field. It does not change when another client adds a field.
     """
     entries: Sequence[Mapping[str, Any]] = found["metadata"].get("managedFields") or ()
     mine = [each.get("fieldsV1") for each in entries if _applied_by(each) == manager]

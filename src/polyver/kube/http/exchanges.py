@@ -53,7 +53,7 @@ class ExchangeTransport(Protocol):
     def write(self, headers: bytes, body: bytes) -> None: ...
 
     def taken(self, size: int) -> None:
-        """Record that the application took `size` bytes of the body; this may resume reading."""
+        """Record that the application took `size` bytes of the body; resume reading if possible."""
 
     def answered(self, exchange: Exchange) -> None:
         """Record that the answer is complete."""
@@ -62,7 +62,7 @@ class ExchangeTransport(Protocol):
 
 
 class Exchange:
-    """The part of a request received so far, and the part of its answer sent so far."""
+    """The received part of a request, and the part of its answer that was sent."""
 
     __slots__ = (
         "_changed",

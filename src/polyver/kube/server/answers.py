@@ -91,8 +91,8 @@ def table_of(
 ) -> Object:
     """Build a Table with a row for each object; `metadata` is the metadata of the list.
 
-    Each row contains its object, only the object's metadata, or neither. The query parameter
-    `includeObject` selects this.
+    The query parameter `includeObject` selects the content of each row: the whole object, only its
+    metadata, or no object.
     """
     return to_table(
         objects,

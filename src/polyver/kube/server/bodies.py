@@ -149,7 +149,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """Read the version and kind that a body states; both are "" if the body is malformed."""
+    """Read the version and kind that a body states; two empty strings if it is malformed."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)

@@ -34,7 +34,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 class ApiDocuments:
-    """Documents about all served resources; they are built again when the resources change."""
+    """Documents about all served resources, which are built again when the resources change."""
 
     def __init__(self, catalogue: ResourceCatalogue, *, release: str, address: str) -> None:
         self._catalogue = catalogue

@@ -48,7 +48,7 @@ def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
 
 
 def merged(config: Config, ours: Config) -> dict[str, Any]:
-    """Add the entries of `ours` to a kubeconfig; they replace entries with the same names.
+    """Add the entries of `ours` to a kubeconfig, and replace entries with the same names.
 
     >>> merged({"clusters": [{"name": "a"}]}, {"clusters": [{"name": "b"}]})["clusters"]
     [{'name': 'a'}, {'name': 'b'}]

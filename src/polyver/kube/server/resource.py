@@ -78,7 +78,7 @@ class ServedResource:
     conversion: StorageConversion | None = None
     """Conversion between this version and the storage version, if they differ."""
     watches: set[StoreWatch] = field(default_factory=set, compare=False)
-    """Open watches of this resource; they are ended when the resource changes or is removed."""
+    """Open watches of this resource. A watch ends when the resource changes or is removed."""
     review: bool = False
     """True for the resources of reviews: a review is answered, but not stored."""
     prefix: str = field(init=False)

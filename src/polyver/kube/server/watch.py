@@ -196,7 +196,7 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return the last state of an object that matched the selection, but with `revision`.
+    """Return the last matching state of an object, with `revision` as its revision.
 
     `revision` is the revision of the change with which the object stopped matching.
     """

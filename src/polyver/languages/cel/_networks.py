@@ -1,4 +1,4 @@
-"""CEL values for IP addresses and CIDRs; they are parsed as strictly as in Go's package `netip`."""
+"""CEL values for IP addresses and CIDRs, which are parsed as strictly as by Go's `netip`."""
 
 from __future__ import annotations
 

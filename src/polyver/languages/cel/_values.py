@@ -124,7 +124,7 @@ class List:
 
     @property
     def weight(self) -> int:
-        """The number of values that a comparison with this value visits; it is the cost of `==`."""
+        """The cost of `==`: the number of values that a comparison with this value visits."""
         return len(self)
 
 
@@ -196,7 +196,7 @@ class Map:
 
     @property
     def weight(self) -> int:
-        """The number of values that a comparison with this value visits; it is the cost of `==`."""
+        """The cost of `==`: the number of values that a comparison with this value visits."""
         return len(self)
 
     def equals(self, other: Any) -> bool:

@@ -69,7 +69,7 @@ class RenderBudget:
         return between.join(found)
 
     def read(self, values: Iterable[object]) -> None:
-        """Subtract the steps for a function call; they grow with the lengths of its arguments."""
+        """Subtract the steps for a function call. Long arguments need more steps."""
         self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:

@@ -174,7 +174,7 @@ def holds(what: str, before: str, after: str) -> bool:
 
 
 class Finder(Automaton):
-    """An automaton that finds the span of a match; it keeps its states in order of preference."""
+    """An automaton that finds the span of a match. Its states have an order of preference."""
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """Return the span of the first match at or after a position."""

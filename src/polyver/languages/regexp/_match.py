@@ -90,7 +90,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def read_pattern(pattern: str) -> CompiledPattern:
-    """Compile a pattern; the result can also locate matches.
+    """Compile a pattern to an object that can also locate matches.
 
     >>> read_pattern("a+?b*").find_all("aabb")
     ['a', 'abb']

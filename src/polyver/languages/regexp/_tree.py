@@ -102,7 +102,7 @@ class Repeat(RegexpNode):
     least: int
     most: int | None
     lazy: bool = False
-    """True if fewer repeats are preferred; this changes the span of a match only."""
+    """True if fewer repeats are preferred. The preference changes only the span of a match."""
 
     def source(self) -> str | None:
         inside = self.part.source()

@@ -48,7 +48,7 @@ class Document:
     def place(self, *path: str | int) -> str:
         """Write the position of a field, such as `defs.yaml:7, spec.version`.
 
-        If the field does not exist, the line is that of its nearest existing parent.
+        If the field does not exist, use the line of its nearest existing parent.
 
         >>> load_manifests("a: 1\\nb: [2]", "x.yaml")[0].place("b", 0)
         'x.yaml:2, b[0]'

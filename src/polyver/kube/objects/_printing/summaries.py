@@ -117,8 +117,8 @@ def hosts(ingress: Object) -> str:
     hosts = [rule["host"] for rule in rules if rule.get("host")]
     if not hosts:
         return "*"
-    # Rules without a host count only if the list is cut and a rule follows the third rule with a
-    # host. This is how kubectl counts.
+    # As in kubectl, if a rule follows the third rule with a host, the number of further rules is
+    # the number of all rules minus three. It then also counts rules without a host.
     third = [number for number, rule in enumerate(rules) if rule.get("host")][2:3]
     cut = bool(third) and len(rules) > third[0] + 1
     return counted(hosts, most=3, total=len(rules) if cut else len(hosts[:3]))

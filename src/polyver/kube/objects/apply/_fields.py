@@ -226,7 +226,7 @@ def _escaped(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _string_text(value: str) -> str:
-    """Write a string as JSON; the result is cached, because many items have the same names."""
+    """Write a string as JSON. Results are cached, because many items have the same names."""
     return _escaped(value)
 
 

@@ -69,7 +69,10 @@ class ApplySchema:
 _WHOLE = ApplySchema("untyped", mapping=True, atomic=True, sequence=True)
 _WHOLE.values = _WHOLE.items = _WHOLE
 DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
-"""The schema of a value without a Shape: each field of a mapping, and each list as a whole."""
+"""The schema of values that no Shape describes.
+
+Each field of a mapping has its own owners, and a list is owned as a whole.
+"""
 DEDUCED.values = DEDUCED
 
 _TEXT = Shape("string")
@@ -111,7 +114,7 @@ class _Reader:
         self._read: dict[tuple[int, bool], ApplySchema] = {}
 
     def whole(self, shape: Shape) -> ApplySchema:
-        """Build the schema of a whole object; it has metadata even if the shape declares none."""
+        """Build the schema of a whole object, with metadata even if the shape declares none."""
         found = self.read(shape)
         return self._with_identity(shape, found, loose=shape.preserves)
 

@@ -102,7 +102,7 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """An object without fields of its own: all fields of a new object count as added to it."""
+        """An empty object; the fields of a new object are compared with it and count as added."""
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 

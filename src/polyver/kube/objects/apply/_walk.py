@@ -266,7 +266,7 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
     theirs: dict[str, Any] = {}
     for name, item in zip(names, live, strict=True):
         # Several live items with the same key have one entry in managedFields. Do not merge the
-        # configuration into one of them; it replaces all of them.
+        # configuration into one of these items: the item of the configuration replaces all of them.
         theirs[name] = None if name in theirs else item
     items = []
     for index, name in _order(names, list(mine)):

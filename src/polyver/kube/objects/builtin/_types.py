@@ -221,7 +221,7 @@ _STRUCTS |= {"schema-or-bool", "schema-or-array", "schema-or-strings"}
 
 
 def _can_be_empty(shape: Shape) -> bool:
-    """Report whether Go's `omitempty` omits empty values of a type; it never omits structs."""
+    """Report whether Go's `omitempty` omits empty values of a type; structs are never omitted."""
     if shape.format in _STRUCTS:
         return False
     return shape.type != "object" or shape.values is not None

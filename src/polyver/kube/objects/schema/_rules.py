@@ -153,8 +153,8 @@ class _Before:
     def is_same(self) -> bool:
         """True if the value did not change.
 
-        If no old value matches the value, the result is that of the nearest mapping or list around
-        it that has a matching old value.
+        If no old value matches the value, return the result for the nearest mapping or list that
+        contains the value and has a matching old value.
         """
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)

@@ -68,7 +68,7 @@ class Schema:
 
     @cached_property
     def _quick(self) -> Quick:
-        # Built for the first object, because many kinds are served but have no objects.
+        # Built when the first object needs it, because many served kinds have no objects.
         return Quick(self._schema)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:

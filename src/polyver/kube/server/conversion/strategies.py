@@ -111,7 +111,7 @@ def _renamed(obj: Object, api_version: str) -> Object:
 
 
 async def in_turn(obj: Object, work: Callable[[], T]) -> T:
-    """Run work on an object: on the event loop if the object is small, or in a worker thread."""
+    """Run work on an object on the event loop, or in a worker thread if the object is large."""
     return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 

@@ -151,7 +151,7 @@ def _text_problems(text: str, *, deprecated: bool) -> Iterable[str]:
             return
 
 
-# Formats a version as kube-apiserver prints it: with all fields, in the order of its Go structure.
+# Format a version as kube-apiserver prints it: with all fields, in the order of its Go structure.
 
 _COLUMN = {"name": "", "type": "", "format": "", "description": "", "priority": 0, "jsonPath": ""}
 _SCALE = {"specReplicasPath": "", "statusReplicasPath": "", "labelSelectorPath": None}

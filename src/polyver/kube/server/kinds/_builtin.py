@@ -101,7 +101,8 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _fill(self) -> Callable[[Object], Object]:
-        # Built when first needed, because most servers never get objects of most kinds.
+        # Built when the first object needs it, because most servers never get objects of most
+        # kinds.
         return defaults_of(shape_of(self.kind.group, self.kind.version, self.kind.kind))
 
     @cached_property

@@ -316,7 +316,7 @@ class Webhooks:
 
 
 async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
-    """Evaluate a condition: on the event loop if it takes few steps, or in a worker thread."""
+    """Evaluate a condition on the event loop, or in a worker thread if it takes many steps."""
     try:
         with limited(_FEW_STEPS):
             return condition.holds(variables)

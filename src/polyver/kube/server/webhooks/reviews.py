@@ -127,7 +127,7 @@ _TEXT = Shape(type="string", name="string")
 
 @cache
 def _shape() -> Shape:
-    """Build the shape of an answer; the result is cached."""
+    """Build the shape of an answer. The shape is built once and cached."""
     response = Shape(
         type="object",
         name="v1.AdmissionResponse",
