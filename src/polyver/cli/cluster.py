@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
 
 CLUSTER = "cluster:"
-"""The prefix of a context's name in options that also take files or revisions."""
+"""The prefix that marks the name of a context in options that also take files or revisions."""
 _PAGE = 500
 T = TypeVar("T")
 

@@ -121,7 +121,8 @@ class Informer(Generic[T]):
             )
             for number, item in enumerate(page.items):
                 if number % _TURN == 0:
-                    # A server in this process answers without any wait, so let other tasks run.
+                    # A server in this process answers without any wait. Pause here, so that other
+                    # tasks run.
                     await asyncio.sleep(0)
                 found[key_of(item)] = self._keep(item)
             version, more = page.resource_version, page.more
@@ -140,7 +141,7 @@ class Informer(Generic[T]):
             if self.known.get(key) != after:
                 await self._tell(key, after)
             if number % _TURN == 0:
-                # Handlers seldom wait, so let other tasks run.
+                # Handlers seldom wait. Pause here, so that other tasks run.
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:

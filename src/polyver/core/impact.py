@@ -115,7 +115,7 @@ class Index:
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
         """Build an index of many dependents; each entry has the arguments of `put`."""
         index = cls()
-        last = {_place(entry[0]): entry for entry in entries}  # as `put`, the last one counts
+        last = {_place(entry[0]): entry for entry in entries}  # as in `put`, the last entry counts
         for dependent, lineage, selector, policy in last.values():
             index._note(dependent, lineage, selector, policy).members.append(
                 _member(dependent, selector)

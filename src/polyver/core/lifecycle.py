@@ -96,7 +96,7 @@ release.
 
 
 class IllegalTransition(PolyverError):
-    """A release cannot go from its stage to the requested one."""
+    """A release cannot go from its stage to the requested stage."""
 
     def __init__(self, release: Release, to: Stage, lifecycle: Lifecycle) -> None:
         legal = lifecycle.after(release.stage)

@@ -73,7 +73,7 @@ class RotationState:
     observed: bool = False
     """True if all clients have the published bundle."""
     shown: bool = False
-    """True if all replicas report that they serve this leaf; False if no replica reports."""
+    """True if at least one replica reports its certificate, and all that report serve this leaf."""
 
 
 @dataclass(frozen=True, slots=True)

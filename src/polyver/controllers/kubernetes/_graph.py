@@ -136,7 +136,7 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted by the policy Foreground: after its dependents."""
+    """Report whether an object is being deleted by the policy Foreground: dependents first."""
     return node.deleting and FOREGROUND in node.finalizers
 
 

@@ -127,8 +127,8 @@ class GarbageCollector(Controller[str]):
             await self._act(effect)
         if found.unsure:
             return Requeue(after=self._settling)
-        # If an owner's kind is not watched, its deletion causes no event. So look at the owner
-        # again later.
+        # If the kind of an owner is not watched, the deletion of the owner causes no event. So look
+        # at the owner again later.
         unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
         if not unobserved:
             return None

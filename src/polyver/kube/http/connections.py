@@ -71,7 +71,7 @@ class ServerState:
         self._ticking = self.loop.call_later(1.0, self._tick)
 
     def start(self, exchange: Exchange) -> None:
-        """Let the application answer a request."""
+        """Start the application, which answers a request."""
         exchange.started = True
         # If a request blocks the event loop, the watchdog logs this name.
         name = f"{exchange.method} {exchange.path}"

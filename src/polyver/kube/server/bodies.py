@@ -74,7 +74,8 @@ def judge(
 ) -> None:
     """Refuse, report or ignore the duplicate and unknown fields of a request body.
 
-    `validation` is the query parameter `fieldValidation`, which selects one of the three.
+    `validation` is the query parameter `fieldValidation`, which selects one of these three
+    reactions.
     """
     if problems and validation == "Strict":
         raise refusal(problems)

@@ -188,7 +188,7 @@ async def _own(
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     """Return a cause for each finalizer that has no domain and is not a standard finalizer.
 
-    For custom kinds the result is empty, because they only get a warning: their stored objects may
+    For custom kinds the result is empty, and the client gets warnings instead: stored objects may
     be older than this rule.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":

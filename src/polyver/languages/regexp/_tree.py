@@ -83,7 +83,7 @@ class Concatenation(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Branch(RegexpNode):
-    """Alternatives, the preferred one first."""
+    """Alternatives, the preferred alternative first."""
 
     options: tuple[RegexpNode, ...]
 

@@ -257,7 +257,7 @@ class _Scan:
     def _value(self) -> bool:
         """Skip a value.
 
-        Of an object or a list, skip only the first character, and return True.
+        If the value is an object or a list, skip only the first character, and return True.
         """
         match character := self._next():
             case "{" | "[":

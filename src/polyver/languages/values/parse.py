@@ -83,7 +83,7 @@ def _integer(digits: str) -> int | None:
 
 
 def number(value: float, text: str) -> str | int | float:
-    """Convert a float to the number in JSON.
+    """Return the number that a float becomes in JSON.
 
     A float without decimals becomes an integer. For NaN and infinity, return `text`.
     """

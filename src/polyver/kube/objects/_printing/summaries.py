@@ -118,7 +118,7 @@ def hosts(ingress: Object) -> str:
     if not hosts:
         return "*"
     # As in kubectl, if a rule follows the third rule with a host, the number of further rules is
-    # the number of all rules minus three. It then also counts rules without a host.
+    # the number of all rules minus three. So rules without a host also count.
     third = [number for number, rule in enumerate(rules) if rule.get("host")][2:3]
     cut = bool(third) and len(rules) > third[0] + 1
     return counted(hosts, most=3, total=len(rules) if cut else len(hosts[:3]))

@@ -338,7 +338,7 @@ def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return the set with more members: each declared field that has a member below it."""
+    """Return the set with additional members: each declared field that has a member below it."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

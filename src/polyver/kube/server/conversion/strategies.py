@@ -86,7 +86,7 @@ def conversion_of(
     *,
     timeout: float = TIMEOUT,
 ) -> ConversionStrategy:
-    """Choose the strategy of a CRD: its in-process converter, or by default `spec.conversion`."""
+    """Choose the strategy of a CRD: its in-process converter; if it has none, `spec.conversion`."""
     if served is not None:
         return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
