@@ -1,8 +1,8 @@
 """Change the spec of an object, and keep its owner as the field manager of the spec.
 
 The owner is the field manager that applied the spec. If the command became the owner instead, the
-next `kubectl apply --server-side` of the former owner would have a conflict. It would also not
-remove the fields that the command has added.
+next `kubectl apply --server-side` of the former owner would have a conflict. This apply would also
+not remove the fields that the command has added.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 A dependent is an object that uses a release, such as an application.
 
-A caller renders or composes each dependent twice, with the release that it uses and with the new
-one, and gives the objects of both to `Preflight.compare`. `Preflight.report` then counts the
-dependents and groups the changes by their shape, so that a reviewer reads one line for "412
-Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412 diffs.
+A caller renders or composes each dependent twice: with the release that it uses, and with the new
+release. The caller gives the two sets of objects to `Preflight.compare`. `Preflight.report` then
+counts the dependents and groups the changes by their shape, so that a reviewer reads one line for
+"412 Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412
+diffs.
 
 Two changes have the same shape if they change the same fields of objects of one kind. Changes of
 one shape with the same values form a group. Values often contain the name of the dependent; each

@@ -50,8 +50,9 @@ def main(owner: int, *folders: str) -> None:
 def _lines_while_alive(owner: int) -> Iterator[bytes]:
     """Yield lines of stdin, or an empty line after an interval, until stdin or the owner ends.
 
-    Both stdin and the owner process must be watched. If the owner ends, a fork of it may keep stdin
-    open. And only on Linux does this process get another parent as soon as the owner ends.
+    Both stdin and the owner process must be watched. If the owner ends, a fork of the owner may
+    keep stdin open. On systems other than Linux, the parent of this process may not change
+    immediately when the owner ends.
     """
     buffer = b""
     while os.getppid() == owner:

@@ -112,7 +112,7 @@ class WebhookApp:
         memory: int | None = None,
         documents: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Take `memory`, the bytes that this process may use; by default, the limit of its cgroup.
+        """`memory` is the memory limit in bytes; by default, the limit of the process's cgroup.
 
         `documents` are JSON documents to serve, by URL path.
         """

@@ -137,7 +137,7 @@ class MemoryBudget:
     """The two shares of memory."""
 
     def __init__(self, memory: int, most_body: int) -> None:
-        """Take the memory that the process may use, and the desired limit for a body."""
+        """`memory` is the memory of the process; `most_body` is the desired limit for a body."""
         whole = max(memory - _RESERVED, _LEAST)
         self.bodies = MemoryShare(whole // _BODIES)
         self.work = MemoryShare(whole - self.bodies.size)

@@ -76,7 +76,7 @@ class Bundles:
         crds: Callable[[], Iterable[str]] = tuple,
         configurations: Sequence[str] = ("polyver",),
     ) -> None:
-        """Take `bundle`, which returns the CA bundle, and `crds`: the names of CRDs to change."""
+        """`bundle` returns the CA bundle. `crds` returns the names of the CRDs to change."""
         self._client = client
         self._at = at
         self._bundle = bundle

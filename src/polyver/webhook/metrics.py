@@ -45,7 +45,7 @@ class WebhookMetrics(Collector):
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """Take `also`: functions that return further Prometheus collectors for the endpoint."""
+        """Each function in `also` returns a further Prometheus collector for the endpoint."""
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()

@@ -169,7 +169,7 @@ class SharedPairs:
         leads: Callable[[], bool],
         clock: Clock | None = None,
     ) -> None:
-        """Take `leads`, which reports whether this replica is the leader."""
+        """`leads` reports whether this replica is the leader."""
         self._document = document
         self._bundles = bundles
         self._names = names

@@ -22,7 +22,7 @@ class RevertBackoff(Generic[K]):
     """For each key (an object), the time at which changes of the object may be reverted again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """Take `quiet`: after this many seconds without a revert, a key's back-off restarts."""
+        """After `quiet` seconds without a revert, the back-off of a key begins again."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet

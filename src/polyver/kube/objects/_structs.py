@@ -122,7 +122,10 @@ class Walk:
         return found
 
     def _pairs(self, value: Any, shape: Shape | None = None) -> Iterator[tuple[str, Any]]:
-        """Yield the keys and values of an object; each key is in the path until the next pair."""
+        """Yield the keys and values of an object.
+
+        While the caller processes a pair, its key is the last step of the path.
+        """
         if isinstance(value, dict):
             for key, inner in value.items():
                 self._steps.append((shape, key))

@@ -49,8 +49,8 @@ class Decoded:
 def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     """Decode a body, or data that was parsed before, as an object of a built-in kind.
 
-    Unknown fields are dropped. Fields with null are dropped. Fields with an empty value are dropped
-    if responses omit them. Fields that responses always have are added. Defaults are not added.
+    Unknown fields and fields with null are dropped. Fields with an empty value are dropped if
+    responses omit them. Fields that responses always have are added. Defaults are not added.
 
     >>> from polyver.kube.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))

@@ -57,7 +57,7 @@ class CelSelect(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelCall(CelNode):
-    """A call of a function, of a method (with a target) or of an operator."""
+    """A call of a function or of an operator, or of a method if there is a `target`."""
 
     function: str
     args: list[CelNode]

@@ -1,7 +1,7 @@
 """HTTPS calls to webhooks: persistent connections, deadlines and errors as in kube-apiserver.
 
 This module has its own small HTTP client, because the error messages need details that a general
-client does not report: the IP address of the connection, and how far the call got.
+client does not report: the IP address of the connection, and the step of the call that failed.
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ EVENTS = ("v1", "events.k8s.io/v1")
 
 @dataclass(frozen=True, slots=True)
 class EventConversion:
-    """Conversion of Events between the core group, in which they are stored, and events.k8s.io."""
+    """Conversion of Events between the API group events.k8s.io and the core group.
+
+    Events are stored in the form of the core group.
+    """
 
     api_version: str
 
