@@ -74,7 +74,7 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables of the rule; with optionalOldSelf, oldSelf is a CEL optional."""
+        """Return the variables of the rule; with optionalOldSelf, oldSelf is an optional value."""
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
