@@ -43,7 +43,7 @@ class Surroundings:
     namespace: str = ""
     """The namespace of polyver on a cluster."""
     lend: Callable[[], AbstractContextManager[WorkerAccess]] | None = None
-    """Lends credentials to one function call; without it, nothing can be called."""
+    """Lends credentials to one function call; if it is None, no function can be called."""
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list."""
 
@@ -75,13 +75,13 @@ class Capability:
     contribution: Callable[[Any, Surroundings], Contribution]
     """Returns the Contribution to a control plane, for the given settings (None: the defaults)."""
     earlier_name: str = ""
-    """The former name of the capability. It is still accepted, with a warning."""
+    """The former name of the capability. The name is still accepted, with a warning."""
     requires: tuple[str, ...] = ()
     """The names of other capabilities that this capability needs."""
     options: Callable[[], OptionsOfCapability] | None = None
     """The class of its command-line options; None if it has none."""
     joins: Callable[[Sequence[Contribution]], bool] = _never
-    """Reports whether it is enabled by the contributions of others, also if it is not named."""
+    """Reports whether contributions of other capabilities enable it, even if nobody names it."""
     enabled_by_options: bool = False
     """True if options of the capability enable it when --capabilities is not given."""
     commands: Mapping[str, str] = field(default_factory=dict)

@@ -48,7 +48,7 @@ class Contribution:
     """The contribution of one capability to a control plane."""
 
     kinds: tuple[Kind, ...] = ()
-    """The kinds of the capability, which are served like those of users."""
+    """The kinds of the capability, which are served like kinds that users declare."""
     links: Callable[[Client], list[Admission]] = lambda _: []
     """Returns the admission plugins of the capability."""
     wanted: tuple[AdmissionRegistration, ...] = ()

@@ -1,7 +1,8 @@
-"""Gates of rollouts: on the objects that hold releases, and the lineages that policies name.
+"""Gates of rollouts on the objects that store releases, and the lineages that a policy targets.
 
-A gate is an annotation of the object that holds a release. A reader of the release reads its gate
-at the same moment, so no controller has to be fast enough to hold a release back.
+A gate is an annotation of the object that stores a release. Code that reads the release reads its
+gate in the same request. So a follower cannot use a new release before a controller has set its
+gate: if a policy targets the lineage, a release without the annotation is closed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 STATE: Final = "rollout.polyver.dev/state"
-"""Annotation of the object that holds a release: `open`, or `closed` for those outside its gate."""
+"""Annotation of the object that stores a release: `open`, or `closed` if the release has a gate."""
 GATE: Final = "rollout.polyver.dev/gate"
 """Annotation with the gate of a closed release, in JSON."""
 OPEN: Final = "open"
@@ -67,9 +68,10 @@ class LineageName:
 
 
 def gate_in(annotations: Mapping[str, str], *, policy: str = "") -> Gate | None:
-    """Return the gate of a release from the annotations of its object; None if it is open.
+    """Return the gate of a release from the annotations of its object; None if it has no gate.
 
-    `policy` is the Ready policy for the lineage: it closes a release without the annotation.
+    `policy` is the name of the Ready policy for the lineage. If there is one, a release without the
+    annotation is closed: its gate admits nobody.
 
     >>> gate_in({}, policy="careful")
     Gate(rollout='careful', step=0, share=0.0, cohorts=(), returns=False)
@@ -128,16 +130,16 @@ def is_target(policy: ReadOnlyObject, lineage: LineageName, labels: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class ReleaseObject:
-    """A release of a lineage, and the gate on the object that holds it."""
+    """A release of a lineage, with the gate that its object states."""
 
     name: str
     """The name that `Rollout.spec.to` has: a version, or the name of a revision."""
     order: int
-    """The position in the lineage; a newer release has a higher one."""
+    """The position in the lineage; newer releases have higher positions."""
     gate: Gate | None
     is_marked: bool
-    """True if the object has an annotation that opens or closes it."""
+    """True if the object has an annotation that opens or closes the release."""
     is_published: bool = True
-    """False while dependents cannot resolve to it yet, because its status is not written."""
+    """False while its status is not written; dependents cannot resolve to the release yet."""
     series: str = ""
-    """Releases of one series have the same followers: a newer one supersedes the others."""
+    """Releases of one series have the same followers; a newer release supersedes the older."""

@@ -49,7 +49,7 @@ class ObservedCalls:
     count: int = 0
     errors: int = 0
     p99: float = 0.0
-    """The 99th percentile of their durations, in seconds; 0 without calls."""
+    """The 99th percentile of the durations of the calls, in seconds; 0 without calls."""
 
 
 class RolloutTargets(Protocol):
@@ -65,14 +65,14 @@ class RolloutTargets(Protocol):
 
     @property
     def has_calls(self) -> bool:
-        """True if its releases are called, so that errors and latency can be checked."""
+        """True if the releases are called, so that their errors and latency can be checked."""
 
     def watches(
         self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
     ) -> Sequence[Watch[Any, Any]]:
         """Return the watches that keep lineages and followers up to date.
 
-        `touched` gets the lineages of which something has changed, and returns the keys to wake.
+        `touched` gets the lineages that have changed, and returns the keys to reconcile.
         """
 
     def lineages(self, namespace: str) -> Mapping[LineageName, Mapping[str, str]]:
@@ -82,7 +82,7 @@ class RolloutTargets(Protocol):
         """Return the releases of a lineage, the oldest first."""
 
     async def write_gate(self, lineage: LineageName, release: str, gate: Gate | None) -> None:
-        """Write the gate of a release to the object that holds it; None opens the release."""
+        """Write the gate of a release to the object that stores it; None opens the release."""
 
     def followers(self, lineage: LineageName, release: str) -> Cohorts:
         """Return the followers of a lineage by their state towards a release."""
@@ -90,9 +90,9 @@ class RolloutTargets(Protocol):
     async def preflight(
         self, lineage: LineageName, release: str, sample: int | None
     ) -> PreflightReport:
-        """Try a release for so many followers, or for all; change nothing."""
+        """Report the effects of a release on `sample` followers (None: on all). Change nothing."""
 
     def calls(
         self, lineage: LineageName, release: str, *, since: float
     ) -> tuple[ObservedCalls, ObservedCalls]:
-        """Return the calls with a release, and those with all others, since a time (Unix)."""
+        """Return the calls with a release, and the calls with other releases, since a Unix time."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
 
 CLUSTER = "cluster:"
-"""The prefix of a context's name in options that also take files or revisions."""
+"""The prefix that marks the name of a context in options that also take files or revisions."""
 _PAGE = 500
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ async def _read(client: Client, access: ClusterAccess, name: str) -> dict[str, A
     try:
         found = await client.get(CRDS, name)
     except ApiError as error:
-        # A server that serves CRDs names the missing one in the details.
+        # A server that serves CRDs names the missing CRD in the details.
         if error.code == 404 and error.details:
             return None
         if error.at:

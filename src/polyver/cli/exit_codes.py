@@ -19,7 +19,7 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name that the user gave is in none of the files."""
+    """A name that the user gave does not occur in the files."""
 
 
 class Misused(PolyverError):
@@ -35,7 +35,7 @@ class ProblemsFound(PolyverError):
 
 
 class RequestRefused(PolyverError):
-    """A request was refused, as it would break a rule."""
+    """A request was refused, because it would break a rule."""
 
 
 class RunFailed(PolyverError):

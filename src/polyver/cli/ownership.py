@@ -1,8 +1,8 @@
 """Change the spec of an object, and keep its owner as the field manager of the spec.
 
 The owner is the field manager that applied the spec. If the command became the owner instead, the
-next `kubectl apply --server-side` of the former owner would have a conflict. It would also not
-remove the fields that the command has added.
+next `kubectl apply --server-side` of the former owner would have a conflict. This apply would also
+not remove the fields that the command has added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIES = 5
 
 
 def owner_of(obj: Object) -> Owner | None:
-    """Return the owner of an object's spec: the manager that applied it, else its last writer."""
+    """Return the owner of an object's spec: the manager that applied it, or its last writer."""
     found = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
@@ -65,7 +65,7 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """Return an object with `owner` as owner of its spec's fields; None if it is so already."""
+    """Make `owner` the owner of an object's spec; return None if nothing has to change."""
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:

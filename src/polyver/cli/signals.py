@@ -12,7 +12,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def signalled() -> asyncio.Future[int]:
-    """Return a future with the number of the first signal; a second one ends the process."""
+    """Return a future with the number of the first signal; a second signal ends the process."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 

@@ -35,7 +35,7 @@ class Key(NamedTuple):
 class Change(Generic[T]):
     """The old and the new state of an object.
 
-    The old state of a new object is None, and so is the new state of a deleted object.
+    The old state is None for a new object. The new state is None for a deleted object.
     """
 
     key: Key
@@ -121,7 +121,8 @@ class Informer(Generic[T]):
             )
             for number, item in enumerate(page.items):
                 if number % _TURN == 0:
-                    # A server in this process answers without any wait, so let other tasks run.
+                    # A server in this process answers without any wait. Pause here, so that other
+                    # tasks run.
                     await asyncio.sleep(0)
                 found[key_of(item)] = self._keep(item)
             version, more = page.resource_version, page.more
@@ -140,7 +141,7 @@ class Informer(Generic[T]):
             if self.known.get(key) != after:
                 await self._tell(key, after)
             if number % _TURN == 0:
-                # Handlers seldom wait, so let other tasks run.
+                # Handlers seldom wait. Pause here, so that other tasks run.
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:
@@ -166,7 +167,7 @@ class Informer(Generic[T]):
             if lasted > self._backoff.most:
                 self._failures = 0
         if lasted < self._backoff.first:
-            # If a server ends every watch at once, this delay prevents a busy loop.
+            # If a server ends every watch immediately, this delay prevents a busy loop.
             await sleep(self._clock, self._backoff.first)
 
     async def _tell(self, key: Key, after: T | None) -> None:

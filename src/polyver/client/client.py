@@ -1,8 +1,9 @@
 """The client of an API server that controllers use.
 
-Objects are plain data in an API version that the caller states. `Client` builds the requests of
-the Kubernetes API and reads the answers. A subclass sends them: `in_process` calls the embedded
-server without HTTP, `cluster` sends them to kube-apiserver. Controllers run with both.
+Objects are plain data in an API version that the caller states. `Client` builds the requests of the
+Kubernetes API and reads the responses. A subclass sends the requests: `in_process` calls the
+embedded server without HTTP, and `cluster` calls kube-apiserver over HTTPS. Controllers run with
+each of these clients.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ class Client(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Create an object in `namespace`, or else in the namespace that its metadata names."""
+        """Create an object in `namespace`; by default, in the namespace that its metadata names."""
         path = _collection(resource, namespace or _namespace_of(content))
         return await self._write("POST", path, content, _writing(manager, dry_run))
 
@@ -241,9 +242,10 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with `uid` or `resource_version`, only if these are still the same.
+        """Delete an object; with `uid` or `resource_version`, only if the object still has it.
 
-        If finalizers keep the object, the result is the object, else usually a Status.
+        If finalizers keep the object, return the object. Otherwise, servers usually return a
+        Status.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         wanted = {"uid": uid, "resourceVersion": resource_version}

@@ -106,7 +106,7 @@ def precondition(obj: ReadOnlyObject) -> Object:
 
 
 def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> list[ResourceKind]:
-    """Return each kind once, in the version that the server prefers among those with these verbs.
+    """Return each kind once: of the versions that support these verbs, the preferred version.
 
     >>> names = ("Widget", "widgets", "widget", True)
     >>> v1, v2 = (ResourceKind("ex.io", version, *names) for version in ("v1", "v2"))
@@ -137,7 +137,7 @@ class PodClient(Protocol):
     async def execute(
         self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
     ) -> Executed:
-        """Run a command in a container until it ends; it may print at most `limit` bytes."""
+        """Run a command in a container until it ends. Its output may have at most `limit` bytes."""
 
     async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
         """Return the output of a container, at most `limit` bytes."""

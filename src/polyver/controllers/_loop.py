@@ -64,15 +64,14 @@ class WorkQueue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """The number of keys that wait, including those scheduled for later."""
+        """The number of keys that wait, including keys that are scheduled for later."""
         return len(self._ready) + len(self._later) + len(self._again)
 
     async def put(self, key: K) -> None:
         """Add a key, and wait while the queue is full.
 
         A full queue delays the caller instead of losing keys. Do not call `put` from `reconcile`:
-        `put` might wait for a free place in the queue, which is only free when this `reconcile`
-        ends.
+        `put` might wait until the queue has a free place, and this `reconcile` must end first.
         """
         while self.depth >= self._limit and not self._waits(key) and not self._closed:
             self._room.clear()
@@ -80,7 +79,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; if it was scheduled for later, cancel this."""
+        """Add a key now, even if the queue is full; drop the time for which it was scheduled."""
         if self._closed:
             return
         if key in self._later:

@@ -251,7 +251,7 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Notify all loops that use an informer that they need not wait for this informer."""
+    """Report to all loops of an informer that they need not wait for its first list."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
 
@@ -326,7 +326,7 @@ class ControllerManager:
             task.cancel()
         await asyncio.gather(*stops)
         await asyncio.gather(*(loop.controller.close() for loop in self._loops.values()))
-        # The first task is not cancelled again, as that would interrupt its clean-up.
+        # The first task is not cancelled again, because that would interrupt its clean-up.
         for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -69,7 +69,7 @@ def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[Re
 def every(
     *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
 ) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Build a function that selects each kind that supports these verbs, except those in `but`.
+    """Build a function that selects each kind that supports these verbs, except kinds in `but`.
 
     It selects the preferred version of a kind. `but` has pairs of group and plural.
     """

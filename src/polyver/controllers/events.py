@@ -39,7 +39,7 @@ class Events:
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002
         once: str = "",
     ) -> None:
-        """Write an Event about an object, unless one with the same `once` or message exists."""
+        """Write an Event about an object, if no Event has the same `once` or message."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         named = once or f"{reason}\n{message}"

@@ -25,13 +25,13 @@ def has_finalizer(obj: ReadOnlyObject, finalizer: str) -> bool:
 
 
 def with_finalizer(obj: ReadOnlyObject, finalizer: str) -> list[str]:
-    """Return the finalizers of an object with this one added."""
+    """Return the finalizers of an object, with this finalizer added."""
     there = obj["metadata"].get("finalizers") or []
     return [*there] if finalizer in there else [*there, finalizer]
 
 
 def without_finalizer(obj: ReadOnlyObject, finalizer: str) -> list[str]:
-    """Return the finalizers of an object with this one removed."""
+    """Return the finalizers of an object, with this finalizer removed."""
     return [each for each in obj["metadata"].get("finalizers") or () if each != finalizer]
 
 

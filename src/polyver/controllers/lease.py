@@ -169,7 +169,7 @@ class Leadership:
         *,
         tell: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """Take `tell`, which is called when this replica leads, follows or has lost the lease."""
+        """`tell` is called when this replica leads, follows or has lost the lease."""
         self._lease = lease
         self._work = work
         self._tell = tell
@@ -202,7 +202,10 @@ class Leadership:
                 self.leads = False
 
     async def _lead(self) -> None:
-        """Run the work until the lease is lost; if cancelled, end it and release the lease."""
+        """Run the work until the lease is lost.
+
+        If the task is cancelled, end the work and release the lease.
+        """
         try:
             async with self._work():
                 await self._keep()

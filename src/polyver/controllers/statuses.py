@@ -1,4 +1,4 @@
-"""Write the status of an object, but only if it differs and the object is unchanged."""
+"""Write the status of an object if it differs from the stored status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def write_status(
     *,
     manager: str = "",
 ) -> Object:
-    """Write a status if it differs from that of the object.
+    """Write a status if it differs from the status of the object.
 
     Return the object as written, or the given object if nothing was written.
 

@@ -1,4 +1,4 @@
-"""Adoption: for each release, the number of dependents that should use it and the number that do.
+"""Adoption: for each release, how many dependents should use it and how many use it.
 
 A dependent is a reference to a lineage in an object, such as a component of an application. It
 follows a release if it moves to that release automatically.
@@ -14,7 +14,7 @@ __all__ = ["Adopted", "Adoption", "Follower", "adopted"]
 Follower = Literal["", "updated", "held", "failing"]
 """The state of a dependent that follows a release; empty if the dependent has not tried to move."""
 _NAMED: Final = 3
-"""The maximum number of releases that the message of the condition `Adopted` names."""
+"""The condition `Adopted` names at most this number of releases in its message."""
 
 
 class Adoption(NamedTuple):
@@ -23,9 +23,9 @@ class Adoption(NamedTuple):
     followers: int = 0
     updated: int = 0
     held: int = 0
-    """The dependents that do not move, because the release would delete some of their objects."""
+    """The number of dependents that do not move because the release would delete their objects."""
     failing: int = 0
-    """The dependents that tried to move to the release and failed."""
+    """The number of dependents that tried to move to the release and failed."""
 
     def with_follower(self, state: Follower, number: int = 1) -> Adoption:
         """Return the counts with `number` more dependents in the given state."""
@@ -54,7 +54,8 @@ class Adopted(NamedTuple):
 def adopted(releases: Mapping[str, Adoption], *, noun: str) -> Adopted:
     """Return the condition `Adopted` of a lineage, from the adoption of its releases.
 
-    The message names the releases in the order of the mapping; `noun` is the plural for "release".
+    The message names the releases in the order of the mapping. `noun` is the capability's word for
+    releases, in the plural.
 
     >>> print(*adopted({"1.2.0": Adoption(3, 2, 0, 1)}, noun="versions"))
     False Failing 1.2.0: 3 followers, 2 on it, 0 held, 1 failing

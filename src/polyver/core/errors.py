@@ -1,7 +1,7 @@
 """The base class of all errors that polyver raises on purpose.
 
-The message of an error states the fact, the location and the next step, in that order. A caller
-can also read each of the three as an attribute.
+The message of an error states the fact, the location and the next step, in that order. Each of
+these three parts is also an attribute of the error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PolyverError(Exception):
 
 
 def listed(names: Sequence[str], *, most: int = 12) -> str:
-    """Join names for a sentence; if there are more than `most`, replace the rest by its number.
+    """Join names for a sentence: at most `most` names, and the number of the remaining names.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'

@@ -1,9 +1,9 @@
-"""The impact of a changed lineage on its dependents: an index of dependents, and its queries.
+"""Find the dependents that a change of a lineage affects.
 
-Dependents with the same selector, policy, pin, lock and failed move get the same release. Such
-dependents form a bucket, and the release is resolved once for each bucket. So the cost grows with
-the number of buckets and with the number of dependents that move, not with the number of all
-dependents.
+The index of dependents makes this fast. Dependents with the same selector, policy, pin, lock and
+failed move get the same release. Such dependents form a bucket, and the release is resolved once
+for each bucket. So the cost grows with the number of buckets and with the number of dependents that
+move, not with the number of all dependents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
 # The pin, the lock, the failed move and the previous pin of a dependent.
 _Pins = tuple[Pin | None, Pin | None, FailedMove | None, Pin | None]
-# The last part has a flag for each gate with labels: True if the dependent has these labels.
+# The last item of a key has a flag for each gate with labels: True if the dependent has these
+# labels.
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]
 _Place = tuple[str, str]  # a dependent's name and the field in it
 _Member = tuple[float, _Place, Dependent, Selector]
@@ -83,10 +84,10 @@ class _Bucket:
         del self.members[bisect_left(self.members, order, key=_ORDER)]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
-        """Split the members into ranges that the share of a gate admits as a whole or not at all.
+        """Split the members into ranges, such that each share admits a whole range or none of it.
 
-        `shares` is sorted. A range is the index of its first member and the index after its last
-        member.
+        `shares` has the shares of gates, sorted. A range is the index of its first member and the
+        index after its last member.
         """
         edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
         for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
@@ -112,9 +113,9 @@ class Index:
 
     @classmethod
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
-        """Build an index of many dependents at once; each entry has the arguments of `put`."""
+        """Build an index of many dependents; each entry has the arguments of `put`."""
         index = cls()
-        last = {_place(entry[0]): entry for entry in entries}  # as `put`, the last one counts
+        last = {_place(entry[0]): entry for entry in entries}  # as in `put`, the last entry counts
         for dependent, lineage, selector, policy in last.values():
             index._note(dependent, lineage, selector, policy).members.append(
                 _member(dependent, selector)
@@ -186,7 +187,8 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
     """Find the dependents that a changed lineage moves to another release or leaves without one.
 
     The pin of a dependent states the release that it has now, so the result is the same after a
-    restart. A dependent that has no pin and resolves to no release of `lineage_before` is no loss.
+    restart. A dependent that has no pin and resolves to no release of `lineage_before` does not
+    count as a loss.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})
@@ -211,7 +213,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
 
 
 def answers(index: Index, lineage: Lineage) -> Iterator[Answer]:
-    """Yield the result of every dependent, resolved once for each group of equal dependents.
+    """Resolve each group of equal dependents once; yield each group with its result.
 
     >>> from polyver.core import SemVer, Series, Stage
     >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")

@@ -3,7 +3,8 @@
 A release is one version in a lineage, such as version v1beta1 of an API. A product release is a
 version of the software that ships the lineage. The time between deprecation and removal is counted
 in product releases, never in days, so that users who upgrade seldom also see the warning. Only
-minor and major product releases count: two patch releases on one afternoon are no notice.
+minor and major product releases count. Patch releases do not count, because two of them may come on
+the same day.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Stage(Enum):
 
     @property
     def is_gone(self) -> bool:
-        """True for a tombstone: the release was removed, but its version is never used again."""
+        """True if the release was removed; no new release may use its version."""
         return self is Stage.REMOVED or self is Stage.DROPPED
 
 
@@ -95,7 +96,7 @@ release.
 
 
 class IllegalTransition(PolyverError):
-    """A release cannot go from its stage to the requested one."""
+    """A release cannot go from its stage to the requested stage."""
 
     def __init__(self, release: Release, to: Stage, lifecycle: Lifecycle) -> None:
         legal = lifecycle.after(release.stage)

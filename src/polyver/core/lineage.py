@@ -90,10 +90,10 @@ class Dependent:
     labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
     lock: Pin | None = None
-    """The only release that the dependent may use (`pin` is the release that it uses now)."""
+    """The only release that the dependent may use; None if there is no lock."""
     failed_move: FailedMove | None = None
     previous: Pin | None = None
-    """The release that it used before its pin; it returns there if its release is taken back."""
+    """The release that the dependent used before its pin; a rollback returns it to this release."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _frozen(self.labels))
@@ -113,20 +113,20 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The dependents that may use a release during a rollout.
+    """The rule that decides which dependents may use a release during a rollout.
 
-    These are a share of all dependents, and those that have all labels of one of the cohorts.
-    A dependent that uses the release already keeps it, unless the rollout takes the release back.
+    A gate admits a share of all dependents, and the dependents that have all labels of one of the
+    cohorts. A dependent that already uses the release keeps it, unless the rollout rolls it back.
     """
 
     rollout: str
-    """The name of the rollout, or of the policy that holds a release without one."""
+    """The name of the rollout; without a rollout, the name of the policy that closed the gate."""
     step: int = 0
     share: float = 0.0
     cohorts: tuple[Mapping[str, str], ...] = ()
-    """The labels of the steps by labels."""
+    """For each step that selects dependents by labels: these labels."""
     returns: bool = False
-    """True if dependents that use the release return to the one that they used before."""
+    """True if the rollout rolls the release back: dependents return to their previous release."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share <= 1.0:
@@ -187,7 +187,7 @@ class Release:
 
 
 class VersionTaken(PolyverError):
-    """The version of a new release belongs to another release, which may have been removed."""
+    """The version of the new release belongs to another release, which may be a removed one."""
 
     def __init__(self, lineage: str, taken: Release, refused: Release) -> None:
         super().__init__(f"{lineage} {refused.name} cannot be published", hint=_why(taken, refused))
@@ -210,7 +210,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """A lineage has no order, because it has both semantic and API versions, for example."""
+    """The releases of a lineage have no common order, for example semantic and API versions."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
@@ -304,7 +304,7 @@ class Lineage:
         return self.releases[-1]
 
     def get(self, wanted: Version | str) -> Release | None:
-        """Return the release with this version or name, even a removed one, or None."""
+        """Return the release with this version or name, or None. It may be a removed release."""
         position = self._position(wanted)
         return None if position is None else self.releases[position]
 
@@ -338,7 +338,7 @@ class Lineage:
     # A lineage is immutable, so these methods return a new lineage.
 
     def publish(self, release: Release) -> Lineage:
-        """Return the lineage with one more release; unchanged if it has an equal release."""
+        """Add a release to the lineage; return this lineage if it has an equal release."""
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
@@ -347,7 +347,7 @@ class Lineage:
         return self
 
     def restate(self, release: Release) -> Lineage:
-        """Return the lineage with new stage, labels, gate and notes of one of its releases."""
+        """Return the lineage, in which one release has another stage, labels, gate or notes."""
         taken = self.get(release.version)
         if taken is None:
             raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")

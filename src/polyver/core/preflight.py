@@ -2,10 +2,11 @@
 
 A dependent is an object that uses a release, such as an application.
 
-A caller renders or composes each dependent twice, with the release that it uses and with the new
-one, and gives the objects of both to `Preflight.compare`. `Preflight.report` then counts the
-dependents and groups the changes by their shape, so that a reviewer reads one line for "412
-Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412 diffs.
+A caller renders or composes each dependent twice: with the release that it uses, and with the new
+release. The caller gives the two sets of objects to `Preflight.compare`. `Preflight.report` then
+counts the dependents and groups the changes by their shape, so that a reviewer reads one line for
+"412 Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412
+diffs.
 
 Two changes have the same shape if they change the same fields of objects of one kind. Changes of
 one shape with the same values form a group. Values often contain the name of the dependent; each
@@ -62,7 +63,7 @@ _HIDDEN, _CHANGED = "(secret)", "(changed)"
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field that changes; its values are short strings, or None if the field is absent."""
+    """One field that changes. The values are short strings, or None if the field is absent."""
 
     path: str
     before: str | None
@@ -103,7 +104,7 @@ class ChangeGroup:
 
     kind: str
     change: Change
-    """The kind of change. A deleted object is `removed` if a new one replaces it, else `lost`."""
+    """The kind of change. A deleted object is `removed` if it has a replacement; if not, `lost`."""
     fields: tuple[FieldChange, ...]
     more_fields: int
     """The number of changed fields that `fields` does not name."""
@@ -179,9 +180,9 @@ class Preflight:
         after: Iterable[ReadOnlyObject],
         sources: Mapping[Identity, str] | None = None,
     ) -> Outcome:
-        """Record the differences between a dependent's objects now and with the release.
+        """Compare the objects of a dependent before and after the move; record the differences.
 
-        `sources` is as for `lost_objects`.
+        `sources` has the same meaning as for `lost_objects`.
         """
         was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
         lost = lost_objects(was, will_be, sources)
@@ -273,7 +274,8 @@ class _Collected:
             pairs = zip(self.variant, variant, varied, strict=True)
             varied = [is_varied or mine != other for mine, other, is_varied in pairs]
         if _order(example) < _order(self.example):
-            # Keep the variant: it is only compared, and any variant of the group will do.
+            # Do not replace the variant of the group: it only serves to compare values, and the
+            # variant of any object of the group can do this.
             self.fields, self.example = fields, example
         self.fields = tuple(
             FieldChange(each.path, each.before, each.after, each.is_secret, is_varied)
@@ -286,7 +288,7 @@ def _order(example: ChangeExample) -> tuple[str, Identity]:
 
 
 class _Variants:
-    """The groups of one shape; if there are more than `MOST_VARIANTS`, they are merged into one."""
+    """The groups of one shape; above `MOST_VARIANTS`, they are merged into one group."""
 
     def __init__(self) -> None:
         self._apart: dict[Any, _Collected] = {}
@@ -330,8 +332,8 @@ def lost_objects(
     """Return the objects that are deleted without a replacement.
 
     `sources` has, for each object, the part of the dependent that creates it, such as a component.
-    A new object replaces a deleted one if the same part creates both, and both have the same kind
-    or the same name. Each new object replaces at most one.
+    A new object replaces a deleted object if the same part creates the two objects, and if their
+    kinds or their names are the same. A new object replaces at most one deleted object.
     """
     was, will_be, made_by = {*before}, {*after}, sources or {}
 
@@ -374,7 +376,7 @@ def _compared(
 
 
 class _Absent:
-    """Stands for a field that is absent, which differs from a field with null."""
+    """Stands for an absent field. A field with null is not absent."""
 
 
 _ABSENT: Final = _Absent()
@@ -423,7 +425,7 @@ def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, A
     """Yield pairs of old and new list items, with the index or name of each pair for the path.
 
     If all items have a name and the order of the names differs, items with the same name are
-    paired. Else items with the same index are paired.
+    paired. Otherwise, items with the same index are paired.
     """
     names = _named(before), _named(after)
     if names[0] is None or names[1] is None or [*names[0]] == [*names[1]]:

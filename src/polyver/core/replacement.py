@@ -22,8 +22,8 @@ class Role(NamedTuple):
 def without_replacement(gone: Iterable[T], new: Iterable[T], role: Callable[[T], Role]) -> list[T]:
     """Return the deleted objects (`gone`) that no new object replaces.
 
-    A new object replaces a deleted one if the same part creates both, and both have the same kind
-    or the same name. Each new object replaces at most one.
+    A new object replaces a deleted object if the same part creates the two objects, and if their
+    kinds or their names are the same. A new object replaces at most one deleted object.
 
     >>> a, b, c = (Role("web", "ConfigMap", name) for name in "abc")
     >>> [each.name for each in without_replacement([a, b], [c], lambda each: each)]

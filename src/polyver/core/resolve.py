@@ -41,7 +41,7 @@ class Policy:
     keeps: frozenset[type] = frozenset()
     """The types of selectors with which a dependent keeps its pin when newer releases appear."""
     moves_when_unmatched: bool = False
-    """True if a dependent moves when its selector does not match its pin; else it is an error."""
+    """If the selector does not match the pin: True to move the dependent, False for an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
     """The types of selectors that the capability does not accept, each with the reason."""
 
@@ -232,7 +232,11 @@ class Question(NamedTuple):
         return None
 
     def sees(self, release: Release) -> bool:
-        """Report whether the dependent may use a release; gates are for followers only."""
+        """Report whether the gate of a release, if there is one, admits the dependent.
+
+        A dependent that already uses the release keeps it, unless the release is rolled back. Gates
+        do not apply to dependents with a lock or an exact selector.
+        """
         gate = release.gate
         if gate is None or self.dependent.lock is not None or self._is_exact:
             return True
@@ -242,11 +246,14 @@ class Question(NamedTuple):
 
     @property
     def _is_exact(self) -> bool:
-        """True if the selector names one release; a wish names one, and follows otherwise."""
+        """True if the selector names one release, and the dependent may get no other release."""
         return isinstance(self.selector, Exact) and not self.selector.wish
 
     def returned(self, candidates: int) -> Release | None:
-        """Return the release to return to if a rollout takes back the one in use."""
+        """If the release in use is rolled back, return the release that the dependent used before.
+
+        Return None if there is no rollback, or if the dependent may not use the previous release.
+        """
         pin, previous = self.dependent.pin, self.dependent.previous
         used = self.lineage.get(pin.release) if pin is not None else None
         if previous is None or used is None or used.gate is None or not used.gate.returns:

@@ -18,7 +18,7 @@ _LONGEST = 256
 
 
 class InvalidVersion(PolyverError):
-    """A string that is not a version, and a description of the expected one."""
+    """A string that is not a version, and a description of the expected string."""
 
     def __init__(self, text: str, expected: str) -> None:
         shown = text if len(text) <= 64 else f"{text[:60]}…"

@@ -46,7 +46,7 @@ class JsonPath:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the fields if the path consists only of fields, else None."""
+        """The names of the fields if the path consists only of fields; None otherwise."""
         return None if self.steps else self.leading
 
     def find(self, value: Any) -> list[Any]:
@@ -399,7 +399,7 @@ def _comparison(left: JsonPath, sign: str, right: JsonPath) -> Test:
 
 
 def _compares(left: Any, sign: str, right: Any) -> bool:
-    """Compare two values; raise `_Misfit` if their types differ, as those of 1 and 1.0."""
+    """Compare two values; raise `_Misfit` if their types differ, for example for 1 and 1.0."""
     signs = _SIGNS_OF.get(type(left))
     if signs is None or sign not in signs or type(left) is not type(right):
         raise _Misfit

@@ -17,7 +17,7 @@ class NoAssets(PolyverError):
 
 
 def find_assets() -> Path:
-    """Find the folder with the Kubernetes programs: KUBEBUILDER_ASSETS, else the newest build."""
+    """Find the folder with the Kubernetes programs: KUBEBUILDER_ASSETS, or the newest build."""
     return given_assets() or _newest_built()
 
 

@@ -41,8 +41,9 @@ CONTROLLERS = (
     "root-ca-certificate-publisher-controller",
 )
 LOOPBACK = "127.0.0.1"
-# The address of the service default/kubernetes. kube-apiserver refuses loopback there, and would
-# use this machine's own address otherwise, or fail; this one is reserved for documentation.
+# The address of the service default/kubernetes, from a range that is reserved for documentation.
+# kube-apiserver refuses a loopback address. Without an address, it uses an address of this machine,
+# and fails if there is none.
 ADVERTISED = "192.0.2.1"
 SERVICES = "10.0.0.0/24"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -123,7 +124,7 @@ class LocalCluster:
         servers.wait_for("kube-controller-manager", self._answers(DEFAULT_ACCOUNT), deadline)
 
     def restart_controllers(self) -> None:
-        """Restart the controllers, so that they find new kinds at once and not up to 30 s later."""
+        """Restart the controllers, so that they find new kinds now, and not up to 30 s later."""
         self._servers.start("kube-controller-manager", *self._controller_flags())
 
     def _write_files(self) -> None:
@@ -252,7 +253,7 @@ class _Servers:
 def _servers(assets: Path, own_folder: Path | None) -> Iterator[_Servers]:
     folder = own_folder or Path(tempfile.mkdtemp(prefix="polyver-kube-"))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The supervisor removes a temporary folder, so that a kill -9 leaves no data behind either.
+    # The supervisor removes a temporary folder, so that no data stays after a kill -9.
     arguments = [str(os.getpid()), *([] if own_folder else [str(folder)])]
     with (folder / "supervisor.log").open("wb") as log:
         supervisor = subprocess.Popen(
@@ -269,7 +270,8 @@ def _servers(assets: Path, own_folder: Path | None) -> Iterator[_Servers]:
             env={},
             start_new_session=True,
         )
-    # On exit, Popen closes its stdin, so that it ends the servers, and waits for it.
+    # At the end of the block, Popen closes stdin of the supervisor, and waits until the supervisor
+    # has ended the servers and itself.
     with supervisor:
         yield _Servers(assets, folder, supervisor)
 

@@ -31,7 +31,7 @@ __all__ = ["EmbeddedServer"]
 
 
 def _current(capability: str) -> str:
-    """Return the current name of a capability; warn about an old name, refuse an unknown one."""
+    """Return the current name of a capability; warn about an old name, refuse an unknown name."""
     try:
         found = current_name(capability)
     except UnknownCapability as error:

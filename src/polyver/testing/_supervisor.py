@@ -1,4 +1,4 @@
-"""Run servers as long as the process lives that started this supervisor (the owner).
+"""Run servers until the process that started this supervisor (the owner) ends.
 
 The supervisor is a separate process for two reasons. If the test process gets SIGKILL, none of its
 code can end the servers. And on Linux, a process gets the parent-death signal when the *thread*
@@ -50,8 +50,9 @@ def main(owner: int, *folders: str) -> None:
 def _lines_while_alive(owner: int) -> Iterator[bytes]:
     """Yield lines of stdin, or an empty line after an interval, until stdin or the owner ends.
 
-    Both stdin and the owner process must be watched. If the owner ends, a fork of it may keep stdin
-    open. And only on Linux does this process get another parent as soon as the owner ends.
+    Both stdin and the owner process must be watched. If the owner ends, a fork of the owner may
+    keep stdin open. On systems other than Linux, the parent of this process may not change
+    immediately when the owner ends.
     """
     buffer = b""
     while os.getppid() == owner:
@@ -83,7 +84,7 @@ def _start(argv: list[str], log: str) -> subprocess.Popen[bytes]:
 
 
 def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
-    # preexec_fn is unsafe in a process with several threads; this process has only one.
+    # preexec_fn is unsafe in a process with several threads, but this process has one thread.
     dying = _die_with(os.getpid())
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=dying

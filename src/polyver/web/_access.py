@@ -77,8 +77,8 @@ class PageAuthenticator:
         return hmac.compare_digest(wanted, signature.encode("utf-8", "replace"))
 
     def _cookie(self, text: str) -> str:
-        # Cookies are parsed here, as browsers also send the cookies of other ports of this machine.
-        # A malformed cookie among these must not hide ours.
+        # Cookies are parsed here, because browsers also send the cookies of other ports of this
+        # machine. A malformed cookie among them must not hide ours.
         pairs = (each.strip().partition("=") for each in text.split(";"))
         return next((value for name, _, value in pairs if name == self._name), "")
 

@@ -1,4 +1,4 @@
-"""Informers for the sources of the page, and the errors because of which data may be outdated."""
+"""Informers for the sources of the page, and their errors. After an error, data may be outdated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PageInformers:
             return
 
         async def observe(change: Change[Any]) -> None:
-            # A list may have thousands of items; let other requests run meanwhile.
+            # A list may have thousands of items. Pause here, so that other requests run.
             self._told += 1
             if self._told % _BREATH == 0:
                 await asyncio.sleep(0)
@@ -77,7 +77,7 @@ class PageInformers:
             try:
                 return watched.keep(obj)
             except Exception:
-                # One malformed object must not hide all the others.
+                # One malformed object must not hide all other objects.
                 return _ODD
 
         informer: Informer[Any] = Informer(

@@ -1,9 +1,7 @@
 """The page as an ASGI application.
 
-It checks the access before it loads any other code of the page.
-
-The other code is loaded on the first authorized request. So it uses no memory as long as nobody
-opens the page.
+The application checks the access before it loads the other code of the page. The first authorized
+request loads the other code. So this code uses no memory until somebody opens the page.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ class Page:
         self._opening = asyncio.Lock()
 
     def end_streams(self) -> None:
-        """End all streams of live updates, and refuse new ones."""
+        """End all streams of live updates, and refuse new streams."""
         self._ending.set()
 
     async def close(self) -> None:

@@ -107,7 +107,7 @@ class LineageRequest:
     dependent: Dependent
     where: LineageKey
     requested: str
-    """The selector as it is written; empty if there is none."""
+    """The selector as the user wrote it; empty if there is none."""
     selector: Selector
     policy: Policy
     since: str = ""
@@ -203,7 +203,7 @@ class LineageRecord:
                 self._note(asked)
 
     def found(self, asked: LineageRequest) -> Resolution | NoMatch:
-        """Return the release that a reference gets, or the error that it gets none."""
+        """Return the release that a reference gets, or the error if it gets no release."""
         assert self.shown is not None
         try:
             return resolve(self.shown.lineage, asked.selector, asked.policy, asked.dependent)
@@ -266,7 +266,8 @@ class PageModel:
     def hide(self, where: LineageKey) -> None:
         """Remove a lineage.
 
-        References to it stay, until the sources of its dependents replace them.
+        References to the lineage stay in the model, until the sources of the dependents replace
+        these references.
         """
         known = self._known.get(where)
         if known is not None:

@@ -73,7 +73,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """The fields of an object that the admission chain uses, so that their types must be right."""
+    """The fields of an object that the admission chain uses; a wrong type is an error."""
 
     api_version: str
     kind: str

@@ -1,8 +1,8 @@
 """The ASGI application of the webhook server: reviews, health checks and metrics.
 
-A conversion by rules runs on the event loop if the durations of earlier conversions let expect a
-quick answer. Otherwise it runs in a worker thread, so that the event loop can answer other
-requests. Functions of users (conversion functions and hooks) always run in worker threads.
+If earlier conversions of this size were quick, a conversion by rules runs on the event loop.
+Otherwise it runs in a worker thread, so that the event loop can answer other requests. Functions of
+users (conversion functions and hooks) always run in worker threads.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _MOMENT = 1e-6
 _FORGETTING = 0.9
 """The weight of earlier reviews in the estimate.
 
-With each review the influence of a slow review falls, so that it does not affect hundreds of later
-reviews.
+With each review, the influence of earlier reviews falls. So one slow review does not affect
+hundreds of later reviews.
 """
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
@@ -112,7 +112,7 @@ class WebhookApp:
         memory: int | None = None,
         documents: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Take `memory`, the bytes that this process may use; by default, the limit of its cgroup.
+        """`memory` is the memory limit in bytes; by default, the limit of the process's cgroup.
 
         `documents` are JSON documents to serve, by URL path.
         """
@@ -135,7 +135,7 @@ class WebhookApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def serve(self, served: ReviewHandlers) -> None:
-        """Serve these kinds from now on; a review that has begun uses the previous ones."""
+        """Serve these kinds from now on; a review that has begun uses the previous kinds."""
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -279,8 +279,8 @@ class WebhookApp:
         try:
             return await self._called(kinds, answer, until)
         except CallsFunctions:
-            # A second kind in the review has functions, too. They must not block the threads of the
-            # first kind.
+            # The review also has objects of a second kind with functions. These functions must not
+            # block the threads of the first kind.
             answer = partial(lease.run, partial(reviews.answer, body, until))
             return await self._called((), answer, until)
 
@@ -316,7 +316,7 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return the function that answers a conversion request at once; None for other requests.
+        """Return a function that answers a conversion request immediately; None for other requests.
 
         The function does less work than the ASGI application, and gives the same answers.
         """
@@ -376,7 +376,7 @@ class _Pace:
 
 
 def _allowed(path: str) -> tuple[str, ...]:
-    """Return the HTTP methods that a path supports; none if the path is not served."""
+    """Return the HTTP methods that a path supports; an empty tuple if the path is not served."""
     if path == CONVERT or path in _ACTS:
         return ("POST",)
     if path == "/metrics" or path.split("/", 2)[1:2] in _HEALTH:
@@ -385,7 +385,7 @@ def _allowed(path: str) -> tuple[str, ...]:
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Receive a body and drop it, as many clients read no answer before they have sent all."""
+    """Receive a body and drop it: many clients read no answer before they have sent the body."""
     with suppress(BodyTooLarge):
         await read_into(receive, bytearray(), most=0, most_discarded=most)
 
@@ -404,7 +404,7 @@ def _request_timeout(query: bytes) -> float:
 
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Report whether a body may be compressed, or may not be JSON."""
+    """Report whether the headers state a compressed body, or a body that may not be JSON."""
     for name, value in headers:
         if name == b"content-type" and value != _USUAL:
             return True

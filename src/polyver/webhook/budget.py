@@ -2,10 +2,10 @@
 
 A received body needs memory of its own size. Decoding and converting the body needs several times
 as much, depending on the content: a megabyte of text needs three megabytes, and a megabyte of empty
-objects needs thirty. So the memory has two shares. A body is read only when the first share has
-room for it. The body is decoded only when the second share has room for the estimated memory. Each
-review of an allowed size fits into each share, and waiting reviews get memory in the order of their
-requests. So reviews cannot block each other for ever.
+objects needs thirty. So the memory is divided into two shares. A body is read only when the first
+share has enough free memory for the body. The body is decoded only when the second share has enough
+free memory for the estimate. Each review of an allowed size fits into each share, and waiting
+reviews get memory in the order of their requests. So reviews cannot block each other for ever.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESERVED = 160 * _MIB
 """Bytes for the process itself, and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""The memory has this number of parts: one for received bodies, the others for decoding."""
+"""The memory is divided into this number of parts: one for received bodies, three for decoding."""
 _MOST_WAITING = 256
 _COPIES = 3
 """The number of copies of a body that a conversion needs, in addition to the body."""
@@ -137,7 +137,7 @@ class MemoryBudget:
     """The two shares of memory."""
 
     def __init__(self, memory: int, most_body: int) -> None:
-        """Take the memory that the process may use, and the desired limit for a body."""
+        """`memory` is the memory of the process; `most_body` is the desired limit for a body."""
         whole = max(memory - _RESERVED, _LEAST)
         self.bodies = MemoryShare(whole // _BODIES)
         self.work = MemoryShare(whole - self.bodies.size)

@@ -30,7 +30,7 @@ Target = tuple[GroupVersionResource, str]
 
 
 def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
-    """Build the merge patch that sets the bundle in each place that names the webhook server.
+    """Build the merge patch that sets the bundle in each `clientConfig` for the webhook server.
 
     Return None if the bundle is set already, if the object does not name the webhook server, or if
     cert-manager injects the bundle.
@@ -76,7 +76,7 @@ class Bundles:
         crds: Callable[[], Iterable[str]] = tuple,
         configurations: Sequence[str] = ("polyver",),
     ) -> None:
-        """Take `bundle`, which returns the CA bundle, and `crds`: the names of CRDs to change."""
+        """`bundle` returns the CA bundle. `crds` returns the names of the CRDs to change."""
         self._client = client
         self._at = at
         self._bundle = bundle

@@ -69,7 +69,7 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def bundle(self) -> bytes:
-        """The CA certificates, the newest first, as clients need the newest most often."""
+        """The CA certificates, the newest first, because clients need the newest CA most often."""
         return "".join(each.certificate for each in reversed(self.authorities)).encode()
 
     def state(self, *, shown: bool = False) -> RotationState:
@@ -91,7 +91,7 @@ class CertificateDocument(msgspec.Struct):
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Record a step in the document; its other work has already been done by the caller."""
+        """Record a step in the document, after the caller has done the other work of the step."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair

@@ -112,7 +112,7 @@ class ConversionFailed(Exception):
 
 
 class CallsFunctions(Exception):
-    """A review needs the conversion functions of a kind that must not be called in this thread."""
+    """A review needs conversion functions of `kind`, which must not be called in this thread."""
 
     def __init__(self, kind: Key) -> None:
         super().__init__(kind)
@@ -165,8 +165,8 @@ class Reviews:
         """
         # Python's garbage collector is off during a conversion by rules. The memory of a review is
         # freed at its end without the collector, whose search for cycles would cost more than the
-        # conversion. The collector stays on if functions of users may run, as a function may run
-        # for ever.
+        # conversion. The collector stays on if functions of users may run, because a function may
+        # run for ever.
         may_call = self._calls_functions and (calling is None or len(calling) > 0)
         paused = gc.isenabled() and not may_call
         if paused:
@@ -342,9 +342,9 @@ class _Reviewing:
 
 
 def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:
-    """Build the failure for an object. It states the reason only if the error is meant for users.
+    """Build the failure for an object, with the reason only if the error is meant for users.
 
-    SystemExit that user code raises is handled like other errors, as the code runs in a worker
+    SystemExit that user code raises is handled like other errors, because the code runs in a worker
     thread.
     """
     if isinstance(error, PolyverError | ConversionFailed):

@@ -45,7 +45,7 @@ class WebhookMetrics(Collector):
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """Take `also`: functions that return further Prometheus collectors for the endpoint."""
+        """Each function in `also` returns a further Prometheus collector for the endpoint."""
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()
@@ -136,7 +136,7 @@ def _memory(budget: MemoryBudget) -> Iterator[Metric]:
 
 
 def _result(reviewed: Reviewed) -> tuple[int, str]:
-    """Return the label values, status and result, of a review that did not succeed."""
+    """Return the values of the labels for the status and the result of an unsuccessful review."""
     return reviewed.status, "failure" if reviewed.status == 200 else "refused"
 
 

@@ -89,7 +89,7 @@ class ReviewForm(Generic[R]):
         self._decoder = decoder
 
     def read(self, body: bytes | bytearray) -> tuple[str, R]:
-        """Decode a review; return its apiVersion (the answer has the same one) and its request."""
+        """Decode a review; return its apiVersion, which the answer repeats, and its request."""
         try:
             found = self._decoder.decode(_text(body))
         except msgspec.ValidationError as error:

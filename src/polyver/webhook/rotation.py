@@ -27,7 +27,7 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""A certificate is valid from this time before its creation on, because clocks differ."""
+"""The validity of a certificate begins this long before its creation, because clocks differ."""
 RENEWED_BEFORE = 30 * _DAY
 """A certificate is renewed at this time before its expiry."""
 REPLACED_BEFORE = 730 * _DAY
@@ -66,14 +66,14 @@ class RotationState:
     """The state from which the next step is planned."""
 
     authorities: tuple[AuthorityState, ...] = ()
-    """The CAs, the oldest first. There are two CAs while one replaces the other."""
+    """The CAs, the oldest first. There are two CAs while the new CA replaces the old CA."""
     leaf: LeafState | None = None
     published: tuple[str, ...] = ()
     """The CAs in the bundle that was published last."""
     observed: bool = False
     """True if all clients have the published bundle."""
     shown: bool = False
-    """True if all replicas report that they serve this leaf; False if no replica reports."""
+    """True if at least one replica reports its certificate, and all that report serve this leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Check whether the bundle has reached all clients. The rotation waits until it has."""
+    """Check whether the bundle has reached all clients. The rotation waits for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -
 def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool) -> str:
     """Return the CA that may sign.
 
-    This is the newest CA if all clients know it or if it signed the current leaf, else the oldest
-    CA.
+    This is the newest CA if all clients know it or if it signed the current leaf, and the oldest CA
+    otherwise.
     """
     oldest, newest = serials[0], serials[-1]
     return newest if observed or (leaf and leaf.signer == newest) else oldest

@@ -33,7 +33,7 @@ OLD_PAIR = "the old certificate stays in use"
 
 
 class PairUnusable(PolyverError):
-    """A certificate and key cannot be used, or cannot be used yet."""
+    """A certificate and its key cannot be used at all, or cannot be used yet."""
 
 
 @dataclass(frozen=True, slots=True)

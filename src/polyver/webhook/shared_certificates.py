@@ -52,10 +52,7 @@ class StoredDocument:
 
     @property
     def revision(self) -> int:
-        """The resourceVersion as a number.
-
-        It is compared, because a watch may report an older state.
-        """
+        """The resourceVersion as a number, to compare states: a watch may report an older state."""
         return int(self.secret["metadata"]["resourceVersion"])
 
     @property
@@ -172,7 +169,7 @@ class SharedPairs:
         leads: Callable[[], bool],
         clock: Clock | None = None,
     ) -> None:
-        """Take `leads`, which reports whether this replica is the leader."""
+        """`leads` reports whether this replica is the leader."""
         self._document = document
         self._bundles = bundles
         self._names = names

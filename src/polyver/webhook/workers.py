@@ -43,7 +43,8 @@ class FunctionKinds:
         Return a tuple with this kind, or an empty tuple.
 
         With this guess, most reviews are decoded only once. If no kind is found, the review is
-        first answered without calling functions. If it needs functions, it is repeated in a thread.
+        first answered without calling functions. If the review needs functions, it is repeated in a
+        thread.
         """
         if self._kinds:
             start = bytes(body[:_BEGINNING])

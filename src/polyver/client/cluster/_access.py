@@ -100,7 +100,8 @@ class ClientLimits:
     """Seconds that a credential plugin may take; the plugin may prompt a person."""
 
 
-# lightkube's models lack fields that change the user or the server; these must not be ignored.
+# lightkube's models lack fields that change the user or the server. polyver must not ignore these
+# fields.
 
 
 class KubeconfigExec(models.UserExec):
@@ -166,7 +167,10 @@ def find_access(
     home: Path | None = None,
     account: Path = Path(SERVICE_ACCOUNT),
 ) -> ClusterAccess:
-    """Find the access that kubectl would use: KUBECONFIG, `~/.kube/config`, or the pod's own."""
+    """Find the access that kubectl would use.
+
+    It is in KUBECONFIG, in `~/.kube/config`, or in the service account of the pod.
+    """
     environ = os.environ if environ is None else environ
     named = _named(kubeconfig, environ)
     looked = named or _default(home)
@@ -195,7 +199,7 @@ def _default(home: Path | None) -> list[Path]:
     try:
         return [(home or Path.home()) / ".kube" / "config"]
     except RuntimeError:
-        return []  # a user without an entry in the system, as in some pods
+        return []  # the system may have no entry for the user, as in some pods
 
 
 def _is_there(path: Path) -> bool:

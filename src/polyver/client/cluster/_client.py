@@ -170,7 +170,7 @@ class ClusterClient(Client):
     # Sending
 
     def _watch_seconds(self) -> int:
-        # With jitter, so that watches that began together do not end together.
+        # Add jitter, so that watches that began together do not end together.
         return max(int(self._limits.silence * (0.9 - 0.4 * chance())), 1)
 
     def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
@@ -225,9 +225,10 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response after its headers; retry after 401, 429 or 503.
+        """Send a request and yield the response when its headers have arrived.
 
-        After 401, the request is repeated only if other credentials are available.
+        After 401, 429 or 503, the request is repeated; after 401 only if other credentials are
+        available.
         """
         renewed, waits = False, 0
         began = self._clock.time()
@@ -368,7 +369,8 @@ def _cause(error: BaseException) -> BaseException:
     seen = {id(error)}
     while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
         seen.add(id(inner))
-        # The group has an error for each address of a host name; these errors seldom differ.
+        # The exception group has an error for each address of a host name. The errors seldom
+        # differ.
         error = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
     return error
 

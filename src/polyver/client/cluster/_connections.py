@@ -27,7 +27,11 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections with one set of certificates. They are closed when retired and unused."""
+    """The connections with one set of certificates.
+
+    A retired pool gets no new requests. When its last request has ended, its connections are
+    closed.
+    """
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
@@ -83,7 +87,7 @@ class Connections:
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if no others are available."""
+        """Renew credentials that a server refused; return False if no new ones are available."""
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:

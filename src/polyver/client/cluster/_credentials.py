@@ -1,9 +1,10 @@
 """Provide the current credentials: tokens and certificates are replaced while a program runs.
 
-The token that a kubelet writes for a pod is valid for an hour; the token of a credential plugin
-often only for minutes. So files are read again after some time, and a plugin is run again when its
-credentials have expired. If a server responds with 401, the files are read again and the plugin is
-run again at once. Credential plugins (client.authentication.k8s.io) are run as kubectl runs them.
+The token that a kubelet writes for a pod is valid for an hour; the token of a credential plugin is
+often valid only for minutes. So files are read again after some time, and a plugin is run again
+when its credentials have expired. If a server responds with 401, the files are read again and the
+plugin is run again immediately. Credential plugins (client.authentication.k8s.io) are run as
+kubectl runs them.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _environment(program: KubeconfigExec, access: ClusterAccess) -> dict[str, st
 
 
 class TlsMaterial(NamedTuple):
-    """The certificates and the key for connections, in PEM; a change needs new connections."""
+    """The certificates and the key for connections, in PEM. New values need new connections."""
 
     authority: bytes = b""
     certificate: bytes = b""
@@ -193,7 +194,7 @@ class CredentialProvider:
             return self._shown
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if no others are available."""
+        """Renew credentials that a server refused; return False if no new ones are available."""
         async with self._lock:
             if self._shown == refused:
                 if self._clock.time() >= self._next_run:

@@ -136,7 +136,7 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted by the policy Foreground: after its dependents."""
+    """Report whether an object is being deleted by the policy Foreground: dependents first."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
@@ -174,7 +174,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Report an owner that cannot own the object, as the two are in different namespaces."""
+    """Report an owner that cannot own the object, because the two are in different namespaces."""
 
     item: ObjectIdentity
     owner: Owner
@@ -279,7 +279,7 @@ def _by_owners(
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
-    """Return the propagation policy that a finalizer of the object states, else Background."""
+    """Return the propagation policy in the object's finalizers; by default Background."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
@@ -307,7 +307,7 @@ def _state(
 
 
 def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
-    """Return the coordinates that an owner must have to own the item."""
+    """Return the identity that an owner must have to own the item, with kind, name and uid."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 

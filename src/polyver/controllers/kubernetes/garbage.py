@@ -1,8 +1,8 @@
 """The garbage collector, which deletes or orphans the dependents of deleted objects.
 
 An object is deleted when none of its owners exists any more. The behaviour is that of the garbage
-collector in kube-controller-manager. But a new kind is watched at once, so that its objects are
-collected within milliseconds.
+collector in kube-controller-manager, with one difference: a new kind is watched immediately, so
+that its objects are collected within milliseconds.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class GarbageCollector(Controller[str]):
     def __init__(
         self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
     ) -> None:
-        """Take `settling`: the seconds to wait before orphaning, as watch events may be late."""
+        """`settling` is the time in seconds to wait before orphaning: watch events may be late."""
         self._client = client
         self._settling = settling
         self._orphaning: dict[str, float] = {}
@@ -127,8 +127,8 @@ class GarbageCollector(Controller[str]):
             await self._act(effect)
         if found.unsure:
             return Requeue(after=self._settling)
-        # If an owner's kind is not watched, its deletion causes no event. So look at the owner
-        # again later.
+        # If the kind of an owner is not watched, the deletion of the owner causes no event. So look
+        # at the owner again later.
         unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
         if not unobserved:
             return None
@@ -138,7 +138,7 @@ class GarbageCollector(Controller[str]):
         """Report whether all dependents of an object are known.
 
         Before an object is deleted and its dependents are orphaned, the controller waits `settling`
-        seconds, as a watch may not have reported the newest dependents yet.
+        seconds, because a watch may not have reported the newest dependents yet.
         """
         node = self._graph.nodes.get(key)
         if node is None or not is_orphaning(node):

@@ -126,7 +126,7 @@ class NamespaceController(Controller[str]):
         return None
 
     async def _clear(self, namespace: str) -> Remains:
-        """Delete all objects in a namespace; pods first, as they may use the other objects."""
+        """Delete all objects in a namespace: pods first, because they may use other objects."""
         remains = Remains(undiscovered=self._discovery.failures)
         kinds = preferred(self._discovery.kinds, verbs=("delete", "list"))
         inside = [kind for kind in kinds if kind.namespaced]

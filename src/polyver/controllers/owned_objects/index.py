@@ -54,7 +54,7 @@ class AppliedObjects(Generic[S, K]):
         labels: str = "",
         metadata: bool = False,
     ) -> None:
-        """Take `changed`, a function that is called when other kinds must be watched.
+        """`changed` is called when other kinds must be watched.
 
         `keep` returns the data of an object to keep in memory. `whose` returns the key of the owner
         from this data.

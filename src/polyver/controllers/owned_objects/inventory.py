@@ -53,7 +53,7 @@ def part_of(content: Object) -> AppliedObject:
 
 
 def noted(owner: Object) -> list[AppliedObject]:
-    """Return the objects that an owner's annotation records; none if the annotation is invalid."""
+    """Return the objects that an owner's annotation records; [] if the annotation is invalid."""
     text = (owner["metadata"].get("annotations") or {}).get(APPLIED, "")
     try:
         return sorted({AppliedObject(*each) for each in _decode(text)})
@@ -83,14 +83,14 @@ def unwanted(
 
 
 def resource_of(part: AppliedObject, discovery: Discovery) -> GroupVersionResource | None:
-    """Return the resource of an object's kind in its preferred version; None if not served."""
+    """Return the resource of an object's kind in its preferred version, or None if not served."""
     served = preferred(discovery.kinds, verbs=("delete", "get"))
     found = [each for each in served if (each.group, each.kind) == (part.group, part.kind)]
     return GroupVersionResource.of(found[0]) if found else None
 
 
 def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool:
-    """Report whether an object's only owner is `owner`, and one of the managers applied it."""
+    """Report whether `owner` is an object's only owner, and a manager applied the object."""
     metadata = found["metadata"]
     owners: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
     entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()
@@ -101,8 +101,8 @@ def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool
 def fields_of(found: Object, manager: str) -> str:
     """Return a digest of the fields of an object that a manager has applied.
 
-    The digest changes when another client changes or removes one of these fields, as the manager
-    then no longer owns the field. It does not change when another client adds a field.
+    The digest changes when another client changes or removes one of these fields, because the
+    manager then no longer owns the field. It does not change when another client adds a field.
     """
     entries: Sequence[Mapping[str, Any]] = found["metadata"].get("managedFields") or ()
     mine = [each.get("fieldsV1") for each in entries if _applied_by(each) == manager]
@@ -154,8 +154,8 @@ class Inventory:
     ) -> AppliedObject | None:
         """Delete an object that is not wanted any more.
 
-        Return `part` if the object cannot be deleted now, because its kind is not served; else
-        None.
+        If the object cannot be deleted now, because its kind is not served, return `part`.
+        Otherwise, return None.
 
         The object is deleted only if `is_ours` is true for it. So an object that another client has
         created or taken over is kept.

@@ -35,7 +35,10 @@ class AlreadyOwned(PolyverError):
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """Return the kind and name of an object's controller; "" if it has none or it is `owner`."""
+    """Return the kind and name of an object's controller, if this is not `owner`.
+
+    Return an empty string if the object has no controller, or if its controller is `owner`.
+    """
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
         return ""

@@ -1,6 +1,6 @@
 """Back-off for reverting changes by other clients.
 
-The first change is reverted at once, each repeated change after a longer delay.
+The first change is reverted immediately, each repeated change after a longer delay.
 
 So another controller that repeats its change again and again does not keep this controller busy.
 """
@@ -19,10 +19,10 @@ _FEW = 100
 
 
 class RevertBackoff(Generic[K]):
-    """Computes for each key (an object) the time at which it may be reverted again."""
+    """For each key (an object), the time at which changes of the object may be reverted again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """Take `quiet`: after this many seconds without a revert, a key's back-off restarts."""
+        """After `quiet` seconds without a revert, the back-off of a key begins again."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet

@@ -1,7 +1,7 @@
 """HTTP/1.1 connections: parsing, pipelining, deadlines and limits on buffered data.
 
-Some requests that have arrived completely are answered at once, without a task and without ASGI
-messages. The ASGI application answers all other requests.
+Some requests are answered immediately when they have arrived completely, without a task and without
+ASGI messages. The ASGI application answers all other requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 __all__ = ["Connection", "Known", "ServerState"]
 
 Known = Callable[[asyncio.Transport], dict[str, Any]]
-"""Returns the ASGI state for the requests of a connection, such as the certificate's user."""
+"""Returns the ASGI state of a connection's requests, such as the user in the client certificate."""
 
 _KEEP_ALIVE = 120.0
 """The seconds for which an idle connection stays open.
@@ -36,7 +36,7 @@ _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
 """The number of body bytes that may wait for a running application before reading is paused."""
 _MOST_HELD = 2 * 1024 * 1024
-"""The maximum size of a body that is collected so that its request can be answered at once."""
+"""The maximum size of a body that is collected so that its request is answered immediately."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
 """Headers and a body below this size are sent in one write.
@@ -71,7 +71,7 @@ class ServerState:
         self._ticking = self.loop.call_later(1.0, self._tick)
 
     def start(self, exchange: Exchange) -> None:
-        """Let the application answer a request."""
+        """Start the application, which answers a request."""
         exchange.started = True
         # If a request blocks the event loop, the watchdog logs this name.
         name = f"{exchange.method} {exchange.path}"
@@ -221,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # upgrades are not supported; the request is answered without one
+            pass  # upgrades are not supported; respond as without the header
         except httptools.HttpParserError:
             self._refuse("400 Bad Request", self._problem)
             return
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
     def _may_wait(self, exchange: Exchange) -> bool:
         """Report whether to wait for the whole body before the request is answered.
 
-        Only a request with its whole body can be answered at once.
+        A request can be answered without a task only when its whole body has arrived.
         """
         if exchange.whole or self._server_state.at_once is None:
             return False

@@ -53,7 +53,7 @@ class ExchangeTransport(Protocol):
     def write(self, headers: bytes, body: bytes) -> None: ...
 
     def taken(self, size: int) -> None:
-        """Record that the application took `size` bytes of the body; this may resume reading."""
+        """Record that the application took `size` bytes of the body; resume reading if possible."""
 
     def answered(self, exchange: Exchange) -> None:
         """Record that the answer is complete."""
@@ -62,7 +62,7 @@ class ExchangeTransport(Protocol):
 
 
 class Exchange:
-    """The part of a request received so far, and the part of its answer sent so far."""
+    """The received part of a request, and the part of its answer that was sent."""
 
     __slots__ = (
         "_changed",
@@ -151,7 +151,7 @@ class Exchange:
     # ASGI.
 
     async def run(self, app: Application) -> None:
-        """Let the application answer the request.
+        """Run the application, which answers the request.
 
         If the application fails, send status 500. If a part of the answer was sent already, close
         the connection instead.
@@ -248,7 +248,7 @@ class Exchange:
         self._held = block + b"\r\n"
         self.begun, self.expects = True, False
         if not ends_alone:
-            self._flush(b"")  # the first piece of the body may come much later
+            self._flush(b"")  # the first piece of the body may come much later than the headers
 
     def _go_on(self, body: bytes, *, more: bool) -> None:
         if self.method == "HEAD":

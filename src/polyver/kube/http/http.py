@@ -55,14 +55,14 @@ class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 Quick = Callable[[bytes | bytearray], EncodedResponse | None]
-"""Answers the request with this body at once, or returns None.
+"""Answers the request with this body immediately, or returns None.
 
 If the result is None, the application gets the request with the same body.
 """
 
 
 AtOnce = Callable[[RequestHeaders], Quick | None]
-"""Returns the function that may answer the request with these headers at once, or None."""
+"""Returns the function that may answer the request with these headers immediately, or None."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

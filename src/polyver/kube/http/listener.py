@@ -1,8 +1,8 @@
 """The listening socket: accepts TLS connections, and shuts down gracefully.
 
-Before the TLS handshake, the server looks at the first byte of a connection. It shows whether the
-client speaks TLS. A client that speaks plain HTTP gets an error message. A slow client does not
-block other clients.
+Before the TLS handshake, the server looks at the first byte of a connection. This byte shows
+whether the client speaks TLS. A client that speaks plain HTTP gets an error message. A slow client
+does not block other clients.
 """
 
 from __future__ import annotations
@@ -109,8 +109,9 @@ async def serving(
     """Serve while the body of the `async with` statement runs.
 
     `at_once` is called with the headers of a request, and returns a function or None. The function
-    is called with the complete body, and returns an answer or None. If either returns None, the
-    application answers the request. An exception in either of them closes the connection.
+    is called with the complete body, and returns an answer or None. If `at_once` or the function
+    returns None, the application answers the request. If one of them raises an exception, the
+    connection is closed.
 
     `context` returns the TLS context for each new connection. If `context` is None, the server
     speaks plain HTTP. When the body has ended, the server accepts no more connections, calls
@@ -147,7 +148,8 @@ class _Server:
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
             except OSError:
-                # Usually no file descriptor is free. Waiting clients are accepted later.
+                # Usually the cause is that no file descriptor is free. Accept the waiting clients
+                # later.
                 await asyncio.sleep(0.05)
                 continue
             task = self._loop.create_task(self._welcome(connection))
@@ -157,7 +159,8 @@ class _Server:
     async def _welcome(self, connection: socket.socket) -> None:
         """Read the first byte of a new connection, then serve the connection or refuse it.
 
-        Each connection has its own task, so a client that sends nothing does not block the others.
+        Each connection has its own task, so a client that sends nothing does not block other
+        clients.
         """
         try:
             # With keep-alive probes, the system detects clients that disappeared.

@@ -1,4 +1,4 @@
-"""The memory limit of this process: from its control group, or else a share of all memory."""
+"""The memory limit of this process: from its control group, or a share of the machine's memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["memory_limit"]
 _NO_LIMIT = 1 << 60
 """The value above which a number from control groups version 1 means that there is no limit."""
 _SHARE = 4
-"""If there is no limit, the process may use the memory of the machine divided by this number."""
+"""Without a limit, the process may use the memory of the machine divided by this number."""
 
 
 def memory_limit(root: Path = Path("/")) -> int:

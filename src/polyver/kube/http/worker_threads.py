@@ -95,7 +95,7 @@ class DaemonThreadPool:
         return await done
 
     def _give_up(self) -> bool:
-        """Let another thread start the next work, although a thread still runs abandoned work.
+        """Allow another thread to start the next work while a thread still runs abandoned work.
 
         Return False, and do nothing, if too many threads run abandoned work already.
         """
@@ -307,7 +307,7 @@ def _raise_in(thread: int) -> None:
 
 
 class Turns:
-    """Lets a long loop on the event loop give other tasks their turn regularly."""
+    """Pauses a long loop on the event loop regularly, so that other tasks can run."""
 
     __slots__ = ("_end",)
 
@@ -320,6 +320,6 @@ class Turns:
         return time.monotonic() > self._end
 
     async def next(self) -> None:
-        """Let other tasks run first."""
+        """Pause the loop, so that other tasks run."""
         await asyncio.sleep(0)
         self._end = time.monotonic() + _TURN

@@ -53,7 +53,7 @@ _Step = tuple[Shape | None, str | int]
 
 
 class Walk:
-    """Decodes one value by its shape; `error` has the first error, after which decoding goes on."""
+    """Decodes one value by its shape; continues after an error, and keeps the first in `error`."""
 
     def __init__(self, within: Walk | None = None) -> None:
         self.error = ""
@@ -61,7 +61,10 @@ class Walk:
         self._steps: list[_Step] = [*within._steps] if within else []
         """The path to the current value: field names with their structs, map keys and indexes."""
         self._pinned = len(self._steps)
-        """The number of steps of the outer decoder; errors name the struct of that decoder."""
+        """The number of steps of the outer decoder; 0 if there is none.
+
+        If there is an outer decoder, errors name the last struct in these steps.
+        """
 
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
         """Decode a value that is not null.
@@ -83,7 +86,7 @@ class Walk:
         return self._scalar(value, shape)
 
     def _object(self, value: Any, shape: Shape, before: dict[str, Any]) -> dict[str, Any]:
-        """Decode a struct: drop empty fields, and add the fields that replies always have."""
+        """Decode a struct: drop empty fields, and add the fields that responses always have."""
         found = dict(before)
         for key, inner in self._pairs(value, shape):
             if key not in shape.fields:
@@ -119,7 +122,10 @@ class Walk:
         return found
 
     def _pairs(self, value: Any, shape: Shape | None = None) -> Iterator[tuple[str, Any]]:
-        """Yield the keys and values of an object; the path ends with the key of the last pair."""
+        """Yield the keys and values of an object.
+
+        While the caller processes a pair, its key is the last step of the path.
+        """
         if isinstance(value, dict):
             for key, inner in value.items():
                 self._steps.append((shape, key))
@@ -190,7 +196,7 @@ class Walk:
     def _parsed(self, value: Any, parse: Callable[[str], str | None]) -> str | None:
         if parse is not quantity and not isinstance(value, str):
             raise DecodingStopped(self._text(what_is(value), "string"))
-        # kube-apiserver parses the JSON text of the value, without quotes.
+        # If the value is no string, kube-apiserver parses the JSON text of the value.
         if isinstance(value, str):
             text = value
         elif isinstance(value, float):
@@ -316,7 +322,7 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged; it clears a pointer, a list or a map."""
+    """Report whether null leaves a field unchanged. Null clears a pointer, a list or a map."""
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None

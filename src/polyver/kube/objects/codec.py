@@ -54,7 +54,7 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object of which only the outer levels are decoded; it has only the usual fields.
+    """An object of which only the outer levels are decoded, and which has only these fields.
 
     Fields of the spec, the metadata and the status stay JSON (`Raw`). Code that changes a few
     fields of many objects then does not decode the other fields.

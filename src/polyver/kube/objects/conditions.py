@@ -2,7 +2,7 @@
 
 All writers of conditions use these functions. The functions keep `lastTransitionTime` while the
 status of a condition stays the same, and keep the order of conditions. So if no condition changed,
-the new status of the object is equal to the stored one and need not be written.
+the new status of the object is equal to the stored status and need not be written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def find_condition(obj: ReadOnlyObject, kind: str) -> Object | None:
 def set_conditions(
     obj: ReadOnlyObject, desired: Iterable[DesiredCondition], *, now: str
 ) -> list[Object]:
-    """Return the conditions of an object, with the desired ones added or replaced.
+    """Return the conditions of an object, with the desired conditions added or replaced.
 
     Each desired condition gets the generation of the object as `observedGeneration`. An empty
     message is left out.
@@ -57,7 +57,7 @@ def set_conditions(
 
 
 def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> list[Object]:
-    """Return the conditions, with one added or replaced.
+    """Return the conditions, with one condition added or replaced.
 
     `lastTransitionTime` becomes `now` if the status of the condition changes.
 

@@ -25,10 +25,10 @@ __all__ = ["MASK", "Masks", "is_masked"]
 
 MASK: Final = "***"
 _SHORTEST: Final = 4
-"""The minimum length of a masked value: masking shorter ones would leave little of a text."""
+"""The minimum length of a masked value: masking shorter values would leave little of a text."""
 _SHORTEST_LINE: Final = 8
 _MOST_PARTS: Final = 500
-"""The maximum number of masked lines or strings; a value with more is masked only as a whole."""
+"""The maximum number of masked parts of a value; above it, only the whole value is masked."""
 _LARGEST_JSON: Final = 64 * 1024
 
 
@@ -82,7 +82,7 @@ class Masks:
             self.add(encoded)
 
     def add_bytes(self, content: bytes) -> None:
-        """Mask bytes: as a string if they are UTF-8, else in base64."""
+        """Mask bytes: the string if they are UTF-8, and otherwise the base64 encoding."""
         try:
             text = content.decode()
         except UnicodeDecodeError:

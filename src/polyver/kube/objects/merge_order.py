@@ -73,7 +73,8 @@ def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -
     """Sort items by the ranks of their keys.
 
     If an item has no rank, the result is that of kube-apiserver's insertion sort: it moves each
-    item before its predecessor if the predecessor has a higher rank, or if either has no rank.
+    item before its predecessor if the predecessor has a higher rank, or if one of the two has no
+    rank.
     """
     if all(key in ranks for key, _ in pairs):
         return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]

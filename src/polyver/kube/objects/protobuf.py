@@ -1,6 +1,6 @@
 """Decodes request bodies in protobuf to the plain data of the equivalent JSON.
 
-Go clients send built-in kinds in protobuf by default. All replies are JSON, so this module has no
+Go clients send built-in kinds in protobuf by default. All responses are JSON, so this module has no
 encoder.
 """
 
@@ -23,7 +23,7 @@ PROTOBUF_PREFIX = b"k8s\x00"
 """The bytes with which each body in protobuf begins."""
 
 _DEEPEST = 100
-"""The maximum nesting of messages: several times what real kinds need."""
+"""The maximum nesting of messages; no built-in kind is nested nearly as deeply."""
 _DEEPER = "the object is nested too deeply"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = -62135596800
@@ -143,7 +143,7 @@ def _put(found: dict[str, Any], name: str, field: WireField, shape: Shape, depth
 
 
 def _items(field: WireField, shape: Shape, name: str, depth: int) -> Iterator[Any]:
-    """Return the list items of a field: one, or several numbers that are packed into the field."""
+    """Return the list items in a field: one item, or several numbers in the packed encoding."""
     parts = field.unpacked() if _is_varint(shape) else (field,)
     return (_value(part, shape, name, depth) for part in parts)
 
@@ -199,7 +199,7 @@ def _special(data: bytes, shape: Shape, depth: int) -> Any:
 
 
 def _composed(data: bytes, shape: Shape, depth: int) -> Any:
-    """Decode a message whose JSON form is not an object: a schema or an alternative, or strings."""
+    """Decode a message whose JSON form varies, such as a schema or a list of strings."""
     name, inner = shape.name, shape.values or Shape("object")
     match shape.format:
         case "strings":

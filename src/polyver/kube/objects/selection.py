@@ -206,7 +206,7 @@ def _unescaped(value: str) -> str:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Report whether a LabelSelector object matches labels; a missing selector matches none.
+    """Report whether a LabelSelector object matches labels; a missing selector matches no labels.
 
     >>> selects({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": "1"})
     True

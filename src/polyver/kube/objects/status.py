@@ -152,7 +152,7 @@ def too_many(field: str, found: int, most: int) -> Cause:
 
 
 def _about(kind: ResourceKind, name: str = "") -> dict[str, Any]:
-    """Build the details of an error about an object; their `kind` is the plural resource name."""
+    """Build the details of an error about an object, with the plural resource name as `kind`."""
     named = {"name": name} if name else {}
     return named | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
 

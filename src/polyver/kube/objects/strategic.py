@@ -103,7 +103,7 @@ def _take(merged: Object, key: str, change: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Remove mappings with `$patch` from a value; return `_NOTHING` if it is such a mapping."""
+    """Remove mappings with `$patch` from a value; return `_NOTHING` if it has `$patch` itself."""
     match value:
         case dict() if _DIRECTIVE in value:
             return _NOTHING
@@ -120,7 +120,10 @@ def _plain(value: Any) -> Any:
 
 
 def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
-    """Apply `$retainKeys`: keep only the fields in its list, which must have all changed fields."""
+    """Apply `$retainKeys`: keep only the fields that the directive lists.
+
+    Raise an error if the directive does not list a changed field.
+    """
     if _RETAIN not in changes:
         return merged, changes
     named = changes.pop(_RETAIN)
@@ -136,7 +139,7 @@ def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
 
 
 def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
-    """Merge the lists that have a directive `$setElementOrder`; remove them from the changes."""
+    """Merge each list that has a directive `$setElementOrder`; drop the list from the changes."""
     for directive in [key for key in changes if key.startswith(_ORDER)]:
         order = _as_list(changes.pop(directive))
         key = _listed(directive, "invalid patch format of setElementOrder list")
@@ -155,7 +158,7 @@ def _ordered(
 ) -> list[Any]:
     """Merge a list and sort it in the order of the patch.
 
-    Items that the patch does not order stay where they are as far as possible.
+    Items that the patch does not order keep their positions as far as possible.
     """
     server_order = before or []
     if before is None:
@@ -201,7 +204,7 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the list that kube-apiserver later uses as the old list."""
+    """Return the merged list, and the list that kube-apiserver later reads as the old list."""
     if not original and not patch:
         return original, original
     if not _holds_maps(original, patch):
@@ -227,8 +230,8 @@ def _merge_items(
     kept, plain, replaces = _undirected(original, patch, key)
     start, plain = (plain, []) if replaces else (kept, plain)
     merged = _with_items(start, plain, shape)
-    # kube-apiserver merges in the memory of the old list, so that it then takes the first items of
-    # the merged list for the old list.
+    # kube-apiserver overwrites the old list while it merges. Later it reads the old list again, and
+    # gets the first items of the merged list.
     seen = (kept if replaces else merged)[: len(original)]
     named, others = _split(merged, plain, key)
     server_order = start if replaces else kept

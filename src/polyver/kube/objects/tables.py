@@ -1,4 +1,4 @@
-"""Other forms of objects in replies: Tables for `kubectl get`, and PartialObjectMetadata."""
+"""Other forms of objects in responses: Tables for `kubectl get`, and PartialObjectMetadata."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _row(
 def _included(obj: Object, api_version: str, include: Include) -> Object | None:
     if include == "Object":
         return obj
-    # A watch may ask for Tables without objects, but needs the annotation that ends its initial
-    # events.
+    # A watch with Tables may request no objects. But the event that ends the initial events is
+    # marked by an annotation of its object, so return the metadata of this object.
     annotations = obj.get("metadata", {}).get("annotations") or {}
     if include == "Metadata" or _INITIAL_EVENTS_END in annotations:
         return partial_metadata(obj, api_version)

@@ -1,7 +1,7 @@
-"""Shapes: descriptions of the values in objects, the same for built-in kinds and custom resources.
+"""Shapes: descriptions of the values in objects. Built-in kinds and custom resources have Shapes.
 
 A shape has the keywords of a structural schema that matter here. For built-in types it also has
-protobuf field numbers, the fields that replies show or omit, and the rules by which a strategic
+protobuf field numbers, the fields that responses show or omit, and the rules by which a strategic
 merge patch merges lists.
 """
 
@@ -65,12 +65,12 @@ class Shape:
     object.
     """
     absent: Mapping[str, object] = field(default_factory=dict)
-    """Built-in types: the fields that replies always have, each with its value if it is not set.
+    """Built-in types: the fields that responses always have, each with its value if it is not set.
 
     All objects share these values, so never change a value.
     """
     omits: frozenset[str] = frozenset()
-    """Built-in types: fields that replies leave out if they are empty, zero or false."""
+    """Built-in types: fields that responses leave out if they are empty, zero or false."""
     keeps_empty: bool = False
     """Built-in types: True if an empty list is kept in a field that is never left out.
 

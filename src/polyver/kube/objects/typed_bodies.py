@@ -39,7 +39,7 @@ _MOST_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object in the form of replies, and errors that do not prevent decoding it."""
+    """An object in the form of responses, and errors that do not prevent decoding it."""
 
     value: dict[str, Any]
     problems: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ class Decoded:
 def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     """Decode a body, or data that was parsed before, as an object of a built-in kind.
 
-    Unknown fields are dropped, and so are fields with null or an empty value that replies omit.
-    Fields that replies always have are added. Defaults are not added.
+    Unknown fields and fields with null are dropped. Fields with an empty value are dropped if
+    responses omit them. Fields that responses always have are added. Defaults are not added.
 
     >>> from polyver.kube.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))

@@ -31,7 +31,8 @@ _APPLY = "application/apply-patch+yaml"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _SERVED = ("application/json", "application/yaml")
 _STREAMED = ("application/json", "application/json;stream=watch", "application/yaml")
-# The parameters of custom kinds that differ from those of built-in kinds in kube-apiserver.
+# The parameters that kube-apiserver gives to operations of custom kinds, if they differ from the
+# parameters for built-in kinds.
 _OF_CUSTOM_KINDS = {"get": ("resourceVersion",), "deletecollection": tuple(_LISTING)}
 _MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 

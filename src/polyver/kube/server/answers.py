@@ -37,7 +37,7 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""Values of `quick` for `Call.run`.
+"""Values of `quick` for `Call.run`: the limit for work on the event loop is multiplied by it.
 
 Building a list takes less time per byte than decoding a request body.
 """
@@ -91,8 +91,8 @@ def table_of(
 ) -> Object:
     """Build a Table with a row for each object; `metadata` is the metadata of the list.
 
-    Each row contains its object, only the object's metadata, or neither. The query parameter
-    `includeObject` selects this.
+    The query parameter `includeObject` selects the content of each row: the whole object, only its
+    metadata, or no object.
     """
     return to_table(
         objects,

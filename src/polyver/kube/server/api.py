@@ -43,8 +43,8 @@ from polyver.kube.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["ApiServer"]
 
-# There are neither vowels nor digits that look like vowels, so that no generated name contains a
-# word.
+# The characters of the random suffix: without vowels and digits that look like vowels, so that no
+# generated name contains a word.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
 _LONGEST = 60.0
@@ -100,8 +100,8 @@ class ApiServer:
     async def run(self) -> None:
         """Run the background work of the server until it is cancelled or fails.
 
-        One task processes CustomResourceDefinitions, one keeps an APIService for each served
-        version, and one compacts old revisions of the store.
+        The first task processes CustomResourceDefinitions. The second task keeps an APIService for
+        each served version. The third task compacts old revisions of the store.
         """
         try:
             # If one task fails, a task group waits until the other tasks have cleaned up. The

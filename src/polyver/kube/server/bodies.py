@@ -74,7 +74,8 @@ def judge(
 ) -> None:
     """Refuse, report or ignore the duplicate and unknown fields of a request body.
 
-    `validation` is the query parameter `fieldValidation`: an error, warnings or nothing.
+    `validation` is the query parameter `fieldValidation`, which selects one of these three
+    reactions.
     """
     if problems and validation == "Strict":
         raise refusal(problems)
@@ -149,7 +150,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """Read the version and kind that a body states; both are "" if the body is malformed."""
+    """Read the version and kind that a body states; two empty strings if it is malformed."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)

@@ -17,7 +17,7 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 async def prepare(api: ApiServer, *, port: int) -> None:
-    """Create the missing ones of: standard namespaces, the Service `kubernetes`, APIServices."""
+    """Create the standard namespaces, the Service `kubernetes` and the APIServices if missing."""
     for name in _NAMESPACES:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await _create(api, "/api/v1/namespaces", namespace)

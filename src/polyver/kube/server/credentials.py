@@ -77,10 +77,10 @@ class Credentials:
         now: datetime.datetime,
         report: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Open the credentials in a folder; create those that are missing or cannot be used.
+        """Open the credentials in a folder; create files that are missing or cannot be used.
 
-        Certificates cannot be used if they are invalid or not for all `names`. When an existing
-        certificate is replaced, `report` is called with the reason.
+        Certificates cannot be used if they are invalid, or not valid for all `names`. When an
+        existing certificate is replaced, `report` is called with the reason.
         """
         kept = cls(folder)
         try:
@@ -246,7 +246,8 @@ class Credentials:
     ) -> None:
         from polyver.kube.http.tls import VALID_FOR, VALID_SINCE
 
-        # The record is written last, because a record is trusted even without its certificates.
+        # Write the record after the other files: polyver trusts a record, so a record without its
+        # files would be wrong.
         self._note.unlink(missing_ok=True)
         report(problem)
         authority = self._authority(now, report)

@@ -193,7 +193,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema that is a key in the caches below: its digest is hashed and compared."""
+    """A schema as a key of the caches below, which hash and compare only its digest."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)

@@ -210,7 +210,8 @@ async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
     if call.server.webhooks.idle or not call.request.path:
         # While a CRD is being deleted, webhooks are not called for its objects.
         return
-    # For the deletion of a collection, the name is empty: its path contains none.
+    # For the deletion of a collection, the name is empty, because the request path contains no
+    # name.
     subject = await subject_of(call, "DELETE", name=call.api_path.name, deletion=options)
     if subject is not None:
         await deleted(call, subject, obj)

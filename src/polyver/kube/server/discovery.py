@@ -221,7 +221,7 @@ def storage_version_hash(group: str, version: str, kind: str) -> str:
     return base64.b64encode(hashed[:8]).decode()
 
 
-# Kinds whose stored version or group is not the served one in kube-apiserver.
+# Kinds that kube-apiserver stores in another version or group than it serves.
 _STORED_ELSEWHERE = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),

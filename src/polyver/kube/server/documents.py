@@ -34,7 +34,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 class ApiDocuments:
-    """Documents about all served resources; they are built again when the resources change."""
+    """Documents about all served resources, which are built again when the resources change."""
 
     def __init__(self, catalogue: ResourceCatalogue, *, release: str, address: str) -> None:
         self._catalogue = catalogue
@@ -58,7 +58,7 @@ class ApiDocuments:
 
 
 class _Edition:
-    """All documents about one state of the catalogue; each is built at its first request."""
+    """The documents about one state of the catalogue; each is built when it is first requested."""
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition

@@ -103,7 +103,7 @@ class Identities:
 
     @contextmanager
     def lend(self, user: User) -> Iterator[str]:
-        """Yield a token for a user; it is valid until the body of the `with` statement ends.
+        """Yield a token for a user. The token is valid until the end of the `with` statement.
 
         The token is not written to any file.
         """
@@ -219,7 +219,7 @@ class AuthorizationAttributes:
     """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """The path of a request for no resource; its verb is the HTTP method in lower case."""
+    """The path of a request that names no resource. The verb is the HTTP method in lower case."""
 
     @property
     def part(self) -> str:
@@ -323,8 +323,8 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
     )
 
 
-# Reviews in which users ask about themselves. Each Python function builds the status of one kind of
-# review.
+# Reviews in which users query their own identity and permissions. Each Python function builds the
+# status of one kind of review.
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:

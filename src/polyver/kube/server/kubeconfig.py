@@ -48,7 +48,7 @@ def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
 
 
 def merged(config: Config, ours: Config) -> dict[str, Any]:
-    """Add the entries of `ours` to a kubeconfig; they replace entries with the same names.
+    """Add the entries of `ours` to a kubeconfig, and replace entries with the same names.
 
     >>> merged({"clusters": [{"name": "a"}]}, {"clusters": [{"name": "b"}]})["clusters"]
     [{'name': 'a'}, {'name': 'b'}]
@@ -142,7 +142,8 @@ def _is_kubeconfig(config: object) -> bool:
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock file of a kubeconfig while the body of the `with` statement runs.
 
-    kubectl uses the same lock file, so that neither program overwrites changes of the other.
+    kubectl uses the same lock file, so that polyver and kubectl do not overwrite each other's
+    changes.
     """
     lock = path.with_name(f"{path.name}.lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT

@@ -43,7 +43,7 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """Raised if field ownership needs an object in a version to which it is not converted yet."""
+    """Raised if field ownership needs an object in a version, and there is no such object yet."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)

@@ -1,9 +1,9 @@
 """OpenAPI documents: one for each group and version, and one for all groups in Swagger 2.0.
 
-`kubectl explain` prints parts of these documents, and kubectl reads there what a server supports.
-Swagger 2.0 can express less than OpenAPI 3.0. As in kube-apiserver, the Swagger document leaves out
-what Swagger cannot express exactly: a client that validates an object must not reject an object
-that the server accepts.
+`kubectl explain` prints parts of these documents. kubectl also reads them to find out which
+features a server supports. Swagger 2.0 can express less than OpenAPI 3.0. As in kube-apiserver, the
+Swagger document leaves out constraints that Swagger cannot express exactly: a client that validates
+an object must not reject an object that the server accepts.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class ServedResource:
     conversion: StorageConversion | None = None
     """Conversion between this version and the storage version, if they differ."""
     watches: set[StoreWatch] = field(default_factory=set, compare=False)
-    """Open watches of this resource; they are ended when the resource changes or is removed."""
+    """Open watches of this resource. A watch ends when the resource changes or is removed."""
     review: bool = False
     """True for the resources of reviews: a review is answered, but not stored."""
     prefix: str = field(init=False)
@@ -174,7 +174,7 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
-    """Split a stored object into the bytes before and after its revision, to set a new one."""
+    """Split a stored object into the bytes before and after its revision, to replace it."""
     obj: Object = _decode.decode(value)
     named = encode_sorted({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)
@@ -209,7 +209,7 @@ class ResourceCatalogue:
         return group in self._builtin
 
     def replace(self, gone: Sequence[ServedResource], new: Sequence[ServedResource]) -> None:
-        """Remove the resources in `gone` and add those in `new` in one step."""
+        """Remove the resources in `gone` and add the resources in `new`, in one step."""
         for resource in gone:
             if self._by_key.get(_resource_key(resource)) is resource:
                 del self._by_key[_resource_key(resource)]

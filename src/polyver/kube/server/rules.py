@@ -30,7 +30,7 @@ __all__ = [
 
 
 class KindRules:
-    """The rules that a kind adds to every write; this base class adds none."""
+    """The rules that a kind adds to every write; this base class has no rules."""
 
     name_problems: Callable[[str], list[str]] = staticmethod(dns_subdomain_problems)
     unconditional = True
@@ -56,9 +56,9 @@ class KindRules:
         """Change a valid object as kube-apiserver changes it when it stores or reads the object."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Set the fields of a new object that the server sets, and remove other server fields.
+        """Set the server fields of a new object, and remove server fields that the client has set.
 
-        A server field is one that only the server may set.
+        A server field is a field that only the server may set.
         """
 
     def prepare_update(self, obj: Object, old: Object) -> None:
@@ -126,9 +126,9 @@ class ObjectView(Protocol):
         """Return the object for the answer to a GET."""
 
     def base(self, obj: Object) -> Object:
-        """Return what the view shows of an object, as the base of a patch and for webhooks.
+        """Return the part of an object that the view shows: the base of a patch, and for webhooks.
 
-        Unlike `show`, it does not fail if the object has no field for the replicas.
+        Unlike `show`, this method does not fail if the object has no field for the replicas.
         """
 
     def merge(self, shown: Object, old: Object) -> Object: ...

@@ -31,7 +31,7 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
 async def watch_objects(call: Call) -> HttpResponse:
-    """Answer with a stream of events; if the request has an error, raise it before the stream."""
+    """Answer with a stream of events; an invalid request is refused before the stream begins."""
     options = ListOptions.read(call.query, watch=True)
     if call.api_path.name:  # a deprecated path below /watch/ that names one object
         named = f"metadata.name={call.api_path.name}"
@@ -55,7 +55,8 @@ class _Watching:
             # Other keys with this prefix belong to longer names; the selection filters them out.
             self._prefix += selection.name
         self._columns_sent = False
-        # True for most watches. All these watches send the same line for an event.
+        # True for most watches. For an event, all these watches send the same line, so it is built
+        # once.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
@@ -139,10 +140,10 @@ class _Watching:
         return lines
 
     async def _event_line(self, event: StoreEvent) -> bytes:
-        """Build the line for an event, or return an empty one if the client gets no event.
+        """Build the line for an event; return an empty line if the client gets no event.
 
-        This is the case if the selection matches neither the object nor its previous state. As in
-        kube-apiserver, it is also the case if the conversion of the object fails.
+        The client gets no event if the selection matches neither the object nor its previous state.
+        As in kube-apiserver, this also happens if the conversion of the object fails.
         """
         entry, before, form = event.entry, event.previous, self._call.form
         if self._as_stored and self._call.resource.is_shown(entry):
@@ -195,7 +196,7 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return the last state of an object that matched the selection, with a later revision.
+    """Return the last matching state of an object, with `revision` as its revision.
 
     `revision` is the revision of the change with which the object stopped matching.
     """

@@ -1,4 +1,4 @@
-"""Calls admission webhooks during a write: prepares the objects for them, and takes their changes.
+"""Calls admission webhooks during a write: builds the objects for them, and applies their changes.
 
 Webhooks are called after the admission chain of this process. Changes by a webhook are checked like
 changes by the client.
@@ -217,5 +217,5 @@ def _keep_entries(call: Call, changed: Object, before: Any) -> None:
 
 
 def shown_kind(part: ObjectView) -> ResourceKind | None:
-    """Return Scale for the view of a scale, whose kind is not that of the object; else None."""
+    """Return Scale for the view of a scale; None for views that show the kind of the resource."""
     return SCALE if isinstance(part, ScaleView) else None

@@ -188,7 +188,7 @@ async def _own(
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     """Return a cause for each finalizer that has no domain and is not a standard finalizer.
 
-    For custom kinds the result is empty, because they only get a warning: their stored objects may
+    For custom kinds the result is empty, and the client gets warnings instead: stored objects may
     be older than this rule.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
@@ -371,11 +371,12 @@ def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> N
     part.prepare(obj, old)
     if not call.resource.rules.counts or part.name == "status":
         return
-    # The generation counts changes except those of the metadata and of a status subresource.
+    # The generation counts changes, but not changes of the metadata or of a status subresource.
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
     if not same(new, {key: value for key, value in old.items() if key not in ignored}):
-        # Not `metadata`: the rules of a kind may have replaced it.
+        # Do not use the variable `metadata`: the rules of a kind may have replaced
+        # `obj["metadata"]`.
         obj["metadata"]["generation"] = before.get("generation", 0) + 1
 
 

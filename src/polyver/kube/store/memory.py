@@ -1,4 +1,4 @@
-"""A store in memory, for tests and trials; its content is lost when the process ends."""
+"""A store in memory, for tests and trials. Its content is lost when the process ends."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _MOST = 8 * 1024 * 1024
 
 
 class Recent:
-    """A cache of current entries; the least recently used are dropped above a total size.
+    """A cache of current entries. If it is too large, the least recently used entries are dropped.
 
     While a write of a key is pending, the key is not cached: only the database knows whether the
     write succeeded.
@@ -70,7 +70,10 @@ class Recent:
             self._forget(next(iter(self._entries)))
 
     def begin(self, key: str) -> None:
-        """Drop the entry of a key because a write of the key begins; several may be pending."""
+        """Drop the entry of a key because a write of the key begins.
+
+        A key may have several pending writes.
+        """
         self._forget(key)
         self._changing[key] = self._changing.get(key, 0) + 1
 
@@ -100,7 +103,7 @@ from current as one cross join log on log.revision = one.revision where {_RANGE}
 """
 _COUNT = f"select count(*) from current as one where {_RANGE}"
 # The state at an older revision: `_KEPT` finds the entries that have not changed since then, and
-# `_SINCE` finds the former revisions of the entries that have.
+# `_SINCE` finds the former revisions of entries that have changed.
 _KEPT = "and one.revision <= :at"
 _SINCE = f"""
 select one.key, was.revision from (

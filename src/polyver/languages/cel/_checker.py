@@ -247,7 +247,7 @@ class Checker:
         return types.BOOL if right else types.ERROR
 
     def _fits(self, overload: Overload, args: Sequence[CelType]) -> CelType | None:
-        """Return the result type of an overload if it accepts the arguments, else None."""
+        """Return the result type of an overload if it accepts the arguments; None otherwise."""
         if len(args) != len(overload.args):
             return None
         wanted, result = list(overload.args), overload.result
@@ -347,7 +347,7 @@ def _signature(args: Sequence[CelType], target: CelNode | None) -> str:
 
 
 def dotted_name(node: CelNode) -> str | None:
-    """Return a name such as `a.b.c` if the node consists only of names, else None."""
+    """Return a name such as `a.b.c` if the node consists only of names; None otherwise."""
     parts: list[str] = []
     while isinstance(node, CelSelect) and not node.test:
         parts.append(node.field)

@@ -36,7 +36,7 @@ def _is_sorted(found: List) -> bool:
 
 
 def _compared(one: Any, other: Any) -> int:
-    """Compare two values; return 0, as for equal values, if they cannot be compared."""
+    """Compare two values; values that cannot be compared count as equal."""
     try:
         return compare(one, other)
     except CelEvaluationError:

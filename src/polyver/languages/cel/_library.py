@@ -49,7 +49,10 @@ _PROTO = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.
 
 
 def _takes(wanted: CelType, value: Any) -> bool:
-    """Report whether a value is of the wanted type; of a list, only the first item is checked."""
+    """Report whether a value is of the wanted type.
+
+    The items of a list have a type, too. To save time, only the first item is checked.
+    """
     if wanted.kind in _OPEN:
         return True
     match wanted.kind:

@@ -51,7 +51,7 @@ def _uint(text: str) -> Uint:
 
 
 def _digits(text: str) -> int:
-    """Convert digits to an integer; very many digits become an integer that is out of range."""
+    """Convert digits to an integer; too many digits become an integer that is out of range."""
     if len(text.lstrip("0x")) > 30:
         return 2**100
     return int(text, 16 if text.startswith("0x") else 10)

@@ -32,7 +32,7 @@ class InvalidMacro(PolyverError):
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
-    """Expand a call if it calls a macro; else return None."""
+    """Expand a call if it calls a macro; otherwise return None."""
     known = _MACROS.get((function, len(args), target is not None))
     return known(_Maker(at), target, args) if known is not None else None
 
@@ -183,7 +183,8 @@ def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -
 def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode:
     """Bind a name to a value in an expression.
 
-    As in cel-go, the accumulator of a loop over an empty list has the value.
+    CEL has no node for this. So, as in cel-go, the binding is a loop over an empty list: the name
+    is the accumulator of the loop, and the value is its initial value.
     """
     never = maker.literal(False)
     kept = CelIdentifier(name, at=maker.at)

@@ -55,7 +55,7 @@ def parse_duration(text: str) -> CelDuration | None:
 
 
 def read_duration(text: str) -> CelDuration:
-    """Parse a duration in an object; it may also have days, weeks and long names of units."""
+    """Parse a duration in an object. The units may also be days or weeks, or have long names."""
     found = parse_duration(text)
     if found is not None:
         return found
@@ -90,7 +90,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
 
 
 def _seconds(year: int, month: int, day: int) -> int:
-    """Return the seconds since 1970; this also works for year 0, which `datetime` lacks."""
+    """Return the seconds since 1970. The year may be 0, which `datetime` does not support."""
     if year == 0:
         return _seconds(2000, month, day) - 5 * 146097 * 86400
     return (datetime(year, month, day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days * 86400

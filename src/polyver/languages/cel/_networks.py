@@ -1,4 +1,4 @@
-"""CEL values for IP addresses and CIDRs; they are parsed as strictly as in Go's package `netip`."""
+"""CEL values for IP addresses and CIDRs, which are parsed as strictly as by Go's `netip`."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _problem_of_v6(text: str) -> str:
 
 
 def _problem_of_group(rest: str, number: str, *, last: bool) -> str | None:
-    """Return the error in a group of an IPv6 address or directly after it, or None."""
+    """Return the error in a group of an IPv6 address, or directly after the group, or None."""
     after = rest[len(number) :]
     place = f"(at {quoted(rest)})"
     if len(number) > 4:

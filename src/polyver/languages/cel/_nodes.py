@@ -48,7 +48,7 @@ class CelIdentifier(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelSelect(CelNode):
-    """A field selection such as `a.b`; with `test`, its value is only whether the field exists."""
+    """A field selection such as `a.b`; with `test`, the value is true if the field exists."""
 
     operand: CelNode
     field: str
@@ -57,7 +57,7 @@ class CelSelect(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelCall(CelNode):
-    """A call of a function, of a method (with a target) or of an operator."""
+    """A call of a function or of an operator, or of a method if there is a `target`."""
 
     function: str
     args: list[CelNode]

@@ -53,7 +53,7 @@ def _moment(nanos: int, offset: int) -> Timestamp:
 
 
 def _lacks(function: str, value: Any) -> CelEvaluationError:
-    """Build the error for an unsupported operand; for some types, it does not name the function."""
+    """Build the error for an unsupported operand; for some types, the error names no function."""
     if isinstance(value, str | CelDuration | Timestamp):
         return no_overload()
     return CelEvaluationError(f"no such overload: {function}")

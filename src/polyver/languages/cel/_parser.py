@@ -175,7 +175,7 @@ class _Parser(Stream):
         return self._call(signs[0].at, "-_", [operand]) if len(signs) % 2 else operand
 
     def _dashed(self) -> None:
-        """Report a minus sign where an operand is expected and none follows the sign."""
+        """Report an error for a minus sign that no operand follows."""
         first = self._here
         self._at += 1
         self._report_no_alternative(first)

@@ -31,7 +31,7 @@ def format_problems(source: str, problems: Sequence[CelProblem]) -> str:
 def _position(source: str, at: int) -> tuple[int, int]:
     """Return the line, counted from 1, and the column, counted from 0.
 
-    An unknown position is line -1; in an empty expression the column is -1.
+    If the position is unknown, both numbers are -1. If the expression is empty, the column is -1.
     """
     if at < 0 or not source:
         return (-1, -1) if at < 0 else (1, -1)

@@ -27,7 +27,7 @@ class Quantity(Opaque):
 
     nanos: int
     scale: int | None = 0
-    """The power of ten of the unit; None if the amount has too many digits or is too fine."""
+    """The power of ten of the unit; None if the amount has too many digits or decimals."""
     type_name = "kubernetes.Quantity"
 
     @classmethod

@@ -25,7 +25,7 @@ class DeclaredType:
     most: int = 0
     least_bytes: int = 2
     fields: Mapping[str, DeclaredType] = field(default_factory=dict)
-    """The fields of an object, by their names in expressions (some names are escaped there)."""
+    """The fields of an object by their names in expressions, where some names must be escaped."""
     inside: DeclaredType | None = None
 
 

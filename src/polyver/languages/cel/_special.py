@@ -1,4 +1,4 @@
-"""CEL operators that do not evaluate all their arguments, or that accept failed arguments."""
+"""CEL operators that skip arguments, or that accept an argument whose evaluation failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SPECIAL", "step_cost"]
 def step_cost(operand: CelNode) -> int:
     """Return the cost of selecting a field or item of an operand.
 
-    The cost is 1 if the operand is itself a name or a selection, else 2.
+    The cost is 1 if the operand is itself a name or a selection, and 2 otherwise.
     """
     steps = ("_[_]", "_[?_]", "_?._")
     is_path = isinstance(operand, CelIdentifier | CelSelect)

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 DEEPEST: Final = 50
-"""The maximum number of open brackets, which is lower than in cel-go."""
+"""The maximum number of open brackets; cel-go allows more."""
 _MOST_PROBLEMS: Final = 100
 _LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
 START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))
@@ -100,7 +100,7 @@ class Stream:
         return CelLiteral(None, at=at)
 
     def _expects(self, kinds: frozenset[str]) -> None:
-        """Check that a token of one of these kinds comes next; skip one extra token before it."""
+        """Check that the next token is of one of these kinds; if it is an extra token, skip it."""
         if self._here.kind in kinds:
             return
         shown = f"input '{self._here.text}' expecting {token_names(kinds)}"
@@ -113,7 +113,11 @@ class Stream:
         raise Mismatch
 
     def _match(self, kind: str, then: frozenset[str]) -> CelToken:
-        """Take a token of this kind; skip one extra token, or assume the token if it is missing."""
+        """Take a token of this kind.
+
+        If there is an extra token before it, report and skip the extra token. If the token is
+        missing, report this and continue as if it were there.
+        """
         here = self._here
         if here.kind == kind:
             return self._take()

@@ -1,4 +1,4 @@
-"""Tokens of a CEL expression, which is divided as by cel-go's lexer."""
+"""Divide a CEL expression into tokens, as cel-go's lexer does."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _BROKEN = re.compile(
 
 
 def read_tokens(text: str) -> tuple[list[CelToken], list[CelProblem]]:
-    """Return the tokens of an expression, the last of which marks its end, and the errors."""
+    """Return the tokens of an expression and the errors; the last token marks the end."""
     tokens: list[CelToken] = []
     problems: list[CelProblem] = []
     at = 0

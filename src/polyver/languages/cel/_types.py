@@ -109,7 +109,7 @@ class TypeMapping:
     def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
         """Report whether each type is assignable to its counterpart in `other`.
 
-        If all types are assignable, keep the bindings of type parameters; else undo them.
+        If all types are assignable, keep the bindings of type parameters. Otherwise, undo them.
         """
         tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):

@@ -87,7 +87,7 @@ class Opaque:
     type_name = ""
 
     def equals(self, other: Opaque) -> bool:
-        """Report whether this value equals another of the same type."""
+        """Report whether this value equals another value of the same type."""
         return self == other
 
 
@@ -124,7 +124,7 @@ class List:
 
     @property
     def weight(self) -> int:
-        """The number of values that a comparison with this value visits; it is the cost of `==`."""
+        """The cost of `==`: the number of values that a comparison with this value visits."""
         return len(self)
 
 
@@ -154,7 +154,7 @@ class _Joined(List):
 class _Grown(List):
     """A concatenated list.
 
-    The first list that extends it shares its storage; further extensions copy the items.
+    The first list that extends this list shares its storage. Any further list copies the items.
     """
 
     __slots__ = ("_size",)
@@ -196,7 +196,7 @@ class Map:
 
     @property
     def weight(self) -> int:
-        """The number of values that a comparison with this value visits; it is the cost of `==`."""
+        """The cost of `==`: the number of values that a comparison with this value visits."""
         return len(self)
 
     def equals(self, other: Any) -> bool:
@@ -237,7 +237,7 @@ class Dictionary(Map):
     def plus(self, key: Any, value: Any) -> Dictionary:
         """Return a map with one more key.
 
-        The first addition shares the storage of this map; further additions copy it.
+        The first map that extends this map shares its storage. Any further map copies the entries.
         """
         made = Dictionary(())
         made._entries = self._entries
@@ -252,8 +252,8 @@ class Dictionary(Map):
 def key_of(key: Any) -> Any:
     """Convert a map key for lookups.
 
-    Equal numbers become the same key, whatever their types. No number becomes the same key as a
-    boolean.
+    Equal numbers of different types become the same key. A number and a boolean never become the
+    same key.
     """
     if isinstance(key, bool):
         return (bool, key)

@@ -20,7 +20,8 @@ class RenderLimits:
     steps: int = 300_000
     """The maximum number of steps.
 
-    Each action, call and loop turn is one step; a large value is several.
+    Each action, each call and each repetition of a loop is one step. A large value counts as
+    several steps.
     """
     size: int = 2 * 1024 * 1024
     """The maximum number of characters in the rendered text, and in each intermediate string."""
@@ -68,7 +69,7 @@ class RenderBudget:
         return between.join(found)
 
     def read(self, values: Iterable[object]) -> None:
-        """Subtract the steps for a function call; they grow with the lengths of its arguments."""
+        """Subtract the steps for a function call. Long arguments need more steps."""
         self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:

@@ -16,7 +16,10 @@ SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 
 
 def _each(changed: Callable[[str], str]) -> Callable[[str], str]:
-    """Build a function that converts each character, unless it would become several characters."""
+    """Build a function that converts each character of a string.
+
+    A character that would become several characters stays unchanged.
+    """
 
     def change(text: str) -> str:
         if text.isascii():
@@ -165,7 +168,8 @@ def _word_end(text: str, at: int, kind: str) -> int:
     capitals = _run(text, at, lambda char: unicodedata.category(char) == "Lu")
     if capitals - at == 1:
         return _run(text, capitals, _small)
-    # The last of several capitals begins the next word if small letters follow.
+    # If a small letter follows several capitals, the last capital begins the next word:
+    # `HTTPServer` has the words `HTTP` and `Server`.
     last = capitals < len(text) and _is_letter(text[capitals])
     return capitals - 1 if last else capitals
 

@@ -55,7 +55,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Drop the bytes at the end that do not form a group of eight."""
+    """Drop an incomplete group at the end; a complete group has eight bytes."""
     return content[: len(content) // 8 * 8]
 
 
@@ -314,8 +314,8 @@ _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split(
 def _read(text: str) -> object:
     """Return the value that a YAML parser would read from a plain scalar.
 
-    The result decides if the string needs quotes. So True is returned if only a YAML 1.1 parser
-    reads another type than a string.
+    The caller quotes a string if this value is not a string. Some strings are other values only in
+    YAML 1.1, such as `yes`. For these, return True, so that the caller quotes them too.
     """
     if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
         return True

@@ -52,7 +52,7 @@ class GoTemplateSource:
 
 
 class _None:
-    """Marks that a command gets no value through a pipe: it is the first in its pipeline."""
+    """Marks that a command is the first in its pipeline, and so gets no value through a pipe."""
 
 
 _NONE: Final = _None()

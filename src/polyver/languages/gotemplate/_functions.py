@@ -1,4 +1,4 @@
-"""Declaration of functions that templates can call, with Go's types of their arguments."""
+"""Declaration of functions that templates can call, with the Go types of their arguments."""
 
 from __future__ import annotations
 

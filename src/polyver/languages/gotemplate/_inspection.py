@@ -2,8 +2,8 @@
 
 The template is evaluated with shapes in place of values. A shape has the known fields of a value,
 and states if the value may have other fields. A function may return any value, so fields of its
-result are not checked. All branches of the template are evaluated. A rendering may skip a branch,
-so the access to a field that only a branch reads is marked as not certain.
+result are not checked. All branches of the template are evaluated. A rendering may skip a branch.
+So if only a branch reads a field, this access is marked as not certain.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class _Inspection:
 
 
 def _indexed(value: _Value, words: list[TemplateNode]) -> _Value:
-    """Return the value that `index` finds with literal strings; unknown keys are no error."""
+    """Return the value that `index` finds with literal strings; an unknown key is not an error."""
     for word in words:
         name = word.value if isinstance(word, TemplateConstant) else None
         if value.path is None or not isinstance(name, str) or name not in value.shape.fields:

@@ -87,7 +87,7 @@ class TemplateVariable(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateChain(TemplateNode):
-    """Fields of a value that is not the current value or a variable, such as `(f .a).b`."""
+    """Fields of a value that is neither the current value nor a variable, such as `(f .a).b`."""
 
     operand: TemplateNode
     parts: list[TemplateFieldName]
@@ -102,9 +102,9 @@ class TemplateCommand(TemplateNode):
 
 @dataclass(slots=True)
 class TemplatePipeline(TemplateNode):
-    """Commands in a chain: each takes the value of the previous one, as in `.name | upper`.
+    """A chain of commands: each command takes the value of the previous one, as in `.name | upper`.
 
-    The value of the last command is assigned to `variables`, if there are any.
+    If there are `variables`, the value of the last command is assigned to them.
     """
 
     commands: list[TemplateCommand]

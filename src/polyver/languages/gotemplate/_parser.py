@@ -53,7 +53,7 @@ def parse(
 
 
 class _Ended(TemplateNode):
-    """An `end` or `else`; it is no node of the parsed tree, but only marks the end of a block."""
+    """An `end` or `else`, which marks the end of a block; the parsed tree does not contain it."""
 
     __slots__ = ("chained", "word")
 

@@ -152,7 +152,7 @@ class FormatSpec:
         return ("0" if self.zero else " ") * missing + text
 
     def blank(self, text: str) -> str:
-        """Pad a string with spaces, even if the flags ask for zeros."""
+        """Pad a string with spaces, even if the flags request zeros."""
         missing = " " * ((self.width or 0) - len(text))
         return text + missing if self.minus else missing + text
 

@@ -20,7 +20,7 @@ _TEXT = "string string"
 
 
 class _Expression:
-    """A regular expression whose searches count steps of the rendering."""
+    """A regular expression; each search subtracts steps from the budget of the rendering."""
 
     def __init__(self, budget: RenderBudget, pattern: str) -> None:
         if len(pattern) > _LONGEST:

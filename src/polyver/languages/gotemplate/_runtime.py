@@ -56,7 +56,8 @@ class Rendering(Evaluation):
         self._variables = [("$", data)]
         self._walk(self._templates[name], data)
         text = "".join(self._written)
-        # Bytes that are not UTF-8 become U+FFFD, unless adjacent ones form a character together.
+        # Bytes that are not UTF-8 become U+FFFD. But first, adjacent bytes that are UTF-8 together
+        # are joined to a character.
         return text if text.isascii() else _LONE.sub("\ufffd", decoded(encoded(text)))
 
     def _write(self, text: str, node: TemplateNode) -> None:
@@ -171,7 +172,7 @@ class Rendering(Evaluation):
         self._run(name, value, node)
         text = "".join(self._written)
         self._written = written
-        # The included text is only a value so far; its size counts when an action writes it.
+        # The included text is only a value here. Its size counts when an action writes it.
         self._size -= len(text)
         return text
 
@@ -183,7 +184,7 @@ class Rendering(Evaluation):
 
 
 class _Count(Sequence[tuple[object, object]]):
-    """The integers from 0 to below an end, created one by one during a loop."""
+    """The integers from 0 to `end` - 1, created one by one during a loop."""
 
     def __init__(self, end: int) -> None:
         self._type = type(end)

@@ -230,7 +230,10 @@ _WHITE = re.compile(b"[\t-\r \x85\xa0]")
 
 @TEXTS.add("nospace", "string")
 def _nospace(text: str) -> str:
-    """Remove white space byte by byte, as sprig does; this garbles strings that are not ASCII."""
+    """Remove white space byte by byte, as sprig does.
+
+    This may damage characters that are not ASCII.
+    """
     content = encoded(text)
     if not _WHITE.search(content):
         return text

@@ -1,4 +1,4 @@
-"""Templates that are parsed once and rendered many times; rendering of templates in plain data."""
+"""Templates that are parsed once and rendered many times, and rendering of templates in data."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def compile_template(
 ) -> Template:
     """Parse a template; raise `InvalidTemplate` if it is invalid.
 
-    `functions` adds functions or replaces known ones; they take and return plain data. `missing`
+    `functions` has functions that the template can call in addition to the known functions, or
+    instead of a known function with the same name. They take and return plain data. `missing`
     selects the value of a missing field: an error, nil (`default`), or the zero value (`zero`).
 
     >>> compile_template("{{ .a | uper }}")

@@ -188,7 +188,8 @@ _SAME = {"short": "year", "name": "month"}
 def _named_once(parts: list[str]) -> list[str]:
     """Make the names of regular expression groups unique.
 
-    If a layout has the same part of a time twice, such as two hours, the last one counts.
+    If a layout has the same part of a time twice, such as two hours, only the last of the two gets
+    a named group.
     """
     seen: set[str] = set()
     found: list[str] = []

@@ -246,7 +246,7 @@ class TemplateNumber:
 
     @property
     def is_real(self) -> bool:
-        """True if the number is a float where the template requires no type."""
+        """True if the number becomes a float in a place that requires no type."""
         hexadecimal = re.match("0[xX]", self.text) and not re.search("[pP]", self.text)
         is_char = self.text.startswith("'")
         return not hexadecimal and not is_char and re.search("[.eEpP]", self.text) is not None

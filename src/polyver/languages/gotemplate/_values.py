@@ -42,7 +42,7 @@ class TemplateFailure(Exception):
 
 
 class Int(int):
-    """Go's type int: an integer that a template contains or that a template function counted."""
+    """Go's type int: an integer in a template, or the result of a function such as `len`."""
 
     __slots__ = ()
 

@@ -1,8 +1,9 @@
 """Nondeterministic automata that read a string once, so that matching takes linear time.
 
 `Automaton` reports whether a pattern matches. `Finder` finds the span of a match. It chooses the
-same match as Go: the leftmost match; of several, the match that a backtracking search would find
-first. `Finder` advances all alternatives together, the preferred alternatives first.
+same match as Go: the leftmost match. If several matches begin at the same position, it chooses the
+match that a backtracking search would find first. `Finder` advances all alternatives together, the
+preferred alternatives first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Automaton:
         self._moves: list[tuple[Charset, int] | None] = []
         """For each state: the characters that it accepts, and the next state."""
         self._free: list[list[tuple[str, int]]] = []
-        """For each state: its transitions without a character, the preferred ones first.
+        """For each state: its transitions without a character, the preferred transitions first.
 
         Each transition has a condition, or "", and the next state.
         """
@@ -173,7 +174,7 @@ def holds(what: str, before: str, after: str) -> bool:
 
 
 class Finder(Automaton):
-    """An automaton that finds the span of a match; it keeps its states in order of preference."""
+    """An automaton that finds the span of a match. Its states have an order of preference."""
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """Return the span of the first match at or after a position."""

@@ -3,8 +3,8 @@
 The syntax is close to Python's and differs in details: `$` is the end of the string, `\\d` and
 `\\b` are ASCII only, flags may stand anywhere, and there is no lookaround. Go matches in linear
 time; Python's `re` may take exponential time on a string that an attacker chose. So a pattern is
-parsed here. If the number of steps of Python's `re` is bounded for a string, `re` does the
-matching; otherwise an automaton does.
+parsed here. If `re` needs a bounded number of steps for a string, `re` searches the string.
+Otherwise, an automaton searches it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """Return the text of the first `most` non-overlapping matches; of all if `most` is -1."""
+        """Return the texts of the first `most` matches without overlaps; of all if `most` is -1."""
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:
@@ -90,7 +90,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def read_pattern(pattern: str) -> CompiledPattern:
-    """Compile a pattern; the result can also locate matches.
+    """Compile a pattern to an object that can also locate matches.
 
     >>> read_pattern("a+?b*").find_all("aabb")
     ['a', 'abb']

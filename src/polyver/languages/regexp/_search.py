@@ -103,7 +103,7 @@ class Search:
         """The number of states of the automaton."""
 
     def worst(self, length: int, places: int) -> int:
-        """Return the maximum number of steps of a search that tries a number of positions."""
+        """Return the maximum number of steps of a search that tries `places` positions."""
         if self._quick is not None and length <= self._longest:
             return int(self._tree.attempts(length)) * places
         return self.states * places

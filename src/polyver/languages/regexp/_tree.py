@@ -83,7 +83,7 @@ class Concatenation(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Branch(RegexpNode):
-    """Alternatives, the preferred one first."""
+    """Alternatives, the preferred alternative first."""
 
     options: tuple[RegexpNode, ...]
 
@@ -102,7 +102,7 @@ class Repeat(RegexpNode):
     least: int
     most: int | None
     lazy: bool = False
-    """True if fewer repeats are preferred; this changes the span of a match only."""
+    """True if fewer repeats are preferred. The preference changes only the span of a match."""
 
     def source(self) -> str | None:
         inside = self.part.source()
@@ -142,7 +142,10 @@ _MOST_STEPS = 200_000
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """Return the longest length of strings that need few steps of Python's `re`; -1 if none."""
+    """Return a length of strings for which Python's `re` needs few steps; -1 if there is none.
+
+    This is the greatest power of two that meets the condition.
+    """
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 

@@ -58,9 +58,9 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _is_canonical(digits: str, scale: int, form: str) -> bool:
-    """Report whether kube-apiserver keeps a quantity as it is written.
+    """Report whether kube-apiserver stores a quantity with the text that the client wrote.
 
-    kube-apiserver decides this only from the last digits, the scale and the number of digits.
+    As in kube-apiserver, only the last digits, the scale and the number of digits decide this.
     """
     if form == "binary":
         return len(digits) + scale * 3 // 10 <= 14 and scale % 10 == 0 and int(digits) & 7 != 0

@@ -62,7 +62,7 @@ def _is_date(text: str) -> bool:
     if found is None:
         return False
     year, month, day = map(int, found.groups())
-    # The `calendar` module has no year 0; 2000 has the same days.
+    # The `calendar` module has no year 0. The year 2000 has the same days.
     return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year or 2000, month)[1]
 
 

@@ -1,7 +1,8 @@
-"""Parses JSON as kube-apiserver does: with duplicate keys, numbers as written, and its messages.
+"""Parses JSON as kube-apiserver does: reports duplicate keys, and keeps the text of numbers.
 
-msgspec parses JSON fast, but it does not report duplicate keys, for example. So a text that msgspec
-would not write back unchanged is parsed again by a slower parser.
+The error messages are also those of kube-apiserver. msgspec parses JSON fast, but it does not
+report duplicate keys, for example. So a text that msgspec would not write back unchanged is parsed
+again by a slower parser.
 """
 
 from __future__ import annotations
@@ -250,13 +251,13 @@ class _Scan:
         return self._text[self._at - 1]
 
     def _take_more(self) -> str:
-        """Return the next character of an unfinished token; Go reads the end as a space here."""
+        """Return the next character of an unfinished token; a space at the end of the text."""
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:
         """Skip a value.
 
-        Of an object or a list, skip only the first character, and return True.
+        If the value is an object or a list, skip only the first character, and return True.
         """
         match character := self._next():
             case "{" | "[":
@@ -275,7 +276,7 @@ class _Scan:
         return False
 
     def _empty(self) -> bool:
-        """Report whether the object or list that has just begun is empty, and skip its end."""
+        """If the object or list that has just begun is empty, skip its end and return True."""
         closing = "}" if self._open[-1] == "{" else "]"
         before = self._at
         if self._next() == closing:

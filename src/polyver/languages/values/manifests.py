@@ -48,7 +48,7 @@ class Document:
     def place(self, *path: str | int) -> str:
         """Write the position of a field, such as `defs.yaml:7, spec.version`.
 
-        If the field does not exist, the line is that of its nearest existing parent.
+        If the field does not exist, use the line of its nearest existing parent.
 
         >>> load_manifests("a: 1\\nb: [2]", "x.yaml")[0].place("b", 0)
         'x.yaml:2, b[0]'
@@ -178,7 +178,8 @@ def load_manifests(text: str, source: str) -> list[Document]:
     except InvalidManifest as error:
         problem = error
     if text.lstrip().startswith(("{", "[")):
-        # The YAML parser finds the lines; escapes and some characters are read as JSON.
+        # Take the lines from the YAML parser, but the values from a JSON parser: YAML reads some
+        # escapes and characters in another way.
         found = read_json(text, source)
         if found is not None:
             mark = documents[0]._mark if documents and problem is None else Mark(1)

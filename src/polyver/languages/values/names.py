@@ -31,7 +31,7 @@ def dns_label_problems(name: str) -> list[str]:
     if _LABEL.fullmatch(name):
         return [] if len(name) <= 63 else ["must be no more than 63 characters"]
     long = [] if len(name) <= 63 else ["must be no more than 63 characters"]
-    # A name whose only fault is its dots gets only the error about dots.
+    # If dots are the only error in a name, report only the error about dots.
     if _SUBDOMAIN.fullmatch(name):
         return [*long, "must not contain dots"]
     return [

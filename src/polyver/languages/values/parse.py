@@ -1,7 +1,8 @@
 """Parses YAML, as kubectl reads it, and JSON to plain data with line numbers.
 
-The constructors of PyYAML follow YAML 1.1 where kubectl's library does not. They also accept
-duplicate keys and any depth. So this module builds the values from the events of PyYAML's parser.
+The constructors of PyYAML follow YAML 1.1, from which kubectl's library differs in some points.
+They also accept duplicate keys and any depth. So this module builds the values from the events of
+PyYAML's parser.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _integer(digits: str) -> int | None:
 
 
 def number(value: float, text: str) -> str | int | float:
-    """Convert a float as JSON writes it.
+    """Return the number that a float becomes in JSON.
 
     A float without decimals becomes an integer. For NaN and infinity, return `text`.
     """
@@ -128,7 +129,7 @@ class YamlReader:
     def __init__(
         self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
     ) -> None:
-        """Take the text to read.
+        """Prepare to parse `text`; errors name `source`.
 
         A duplicate key is an error. But if the list `doubled` is given, each duplicate key and its
         line are added to the list instead.

@@ -22,7 +22,7 @@ _left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
 
 @contextmanager
 def limited(steps: int) -> Iterator[None]:
-    """Set an allowance for the block; `spend` raises `OverAllowance` if the block exceeds it.
+    """Set an allowance for the `with` block; `spend` raises `OverAllowance` if it is exceeded.
 
     >>> with limited(10):
     ...     spend(11)

@@ -130,7 +130,7 @@ def float_text(value: float) -> str:
 
 
 def fits_int64(value: int) -> bool:
-    """Report whether an integer fits int64; kube-apiserver reads larger ones as floats."""
+    """Report whether an integer fits int64; kube-apiserver reads larger integers as floats."""
     return -(2**63) <= value < 2**63
 
 

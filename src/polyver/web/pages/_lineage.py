@@ -214,7 +214,7 @@ def answer(row: Data) -> list[Child]:
 
 
 def moves(row: Data) -> Html | None:
-    """Build a note if a reference still uses another release than the resolved one."""
+    """Build a note if a reference still uses another release than its selector resolves to."""
     if "uses" not in row:
         return None
     return tag("p", f"uses {row['uses']} until the move is done", class_="warn")

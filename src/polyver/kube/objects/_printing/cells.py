@@ -76,7 +76,7 @@ class Printer:
     default_of: Callable[[Sequence[Object]], str | None] | None = None
     """Returns the name of the default object in a list, such as a StorageClass, to mark its row."""
     null_rows: bool = False
-    """True if `rows` is null in an empty table; in kube-apiserver, it is for the oldest kinds."""
+    """True if `rows` is null in an empty table, as for the oldest kinds in kube-apiserver."""
 
 
 def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:
@@ -114,7 +114,9 @@ _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def human_duration(seconds: float) -> str:
-    """Format a duration in short form; more than -2 seconds count as 0, because clocks differ.
+    """Format a duration in short form.
+
+    Clocks differ, so a negative duration above -2 seconds counts as 0.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -146,7 +148,7 @@ def age_of(time: str | None, now: datetime) -> str:
 
 
 def seconds_between(start: str, end: str) -> float:
-    """Return the seconds between two times; 0 if one is invalid."""
+    """Return the seconds between two times; 0 if one of the times is invalid."""
     first, last = _read(start), _read(end)
     return (last - first).total_seconds() if first and last else 0
 

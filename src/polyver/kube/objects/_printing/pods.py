@@ -88,7 +88,7 @@ def _holds(pod: Object, condition: str) -> bool:
 
 
 def _stops(container: Object, sidecars: set[str]) -> bool:
-    """Report whether this init container keeps the next init container from starting."""
+    """Report whether this init container prevents the next init container from starting."""
     return not _done(container) and not (
         container.get("name") in sidecars and container.get("started")
     )
@@ -100,7 +100,7 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Count init containers up to the first unfinished one; return True if there is one."""
+    """Count init containers up to the first that has not finished; report whether there is one."""
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
         if _stops(container, sidecars):
@@ -128,7 +128,7 @@ def _ended(terminated: Object) -> str:
 
 
 def _count_running(pod: Object, tally: _Tally) -> None:
-    """Count the containers; the first one with a problem determines the status of the pod."""
+    """Count the containers; the first container with a problem determines the status of the pod."""
     running, failed = False, ""
     for container in reversed(at(pod, "status.containerStatuses") or ()):
         tally.restarted(container)

@@ -1,4 +1,4 @@
-"""Functions for cells of built-in kinds that are not just the value of one field."""
+"""Functions that compute cells of built-in kinds, for cells that do not just show one field."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def hosts(ingress: Object) -> str:
     hosts = [rule["host"] for rule in rules if rule.get("host")]
     if not hosts:
         return "*"
-    # As in kubectl, the number of further rules counts rules without a host only if a rule follows
-    # the third one with a host.
+    # As in kubectl, if a rule follows the third rule with a host, the number of further rules is
+    # the number of all rules minus three. So rules without a host also count.
     third = [number for number, rule in enumerate(rules) if rule.get("host")][2:3]
     cut = bool(third) and len(rules) > third[0] + 1
     return counted(hosts, most=3, total=len(rules) if cut else len(hosts[:3]))
@@ -330,7 +330,7 @@ def targets(autoscaler: Object) -> str:
 
 
 def _metrics(autoscaler: Object) -> list[Any]:
-    """Return the metrics of an autoscaler in the form of v2; in v1 there is only one."""
+    """Return the metrics of an autoscaler in the form of v2; an autoscaler of v1 has one metric."""
     target = at(autoscaler, "spec.targetCPUUtilizationPercentage")
     if target is None:
         return at(autoscaler, "spec.metrics") or []

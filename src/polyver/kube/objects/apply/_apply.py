@@ -71,7 +71,7 @@ def apply(
         if entries or live is None:
             owners = stored_entries(entries)
         else:
-            # No field of the live object has an owner, so BEFORE owns all its fields.
+            # No field of the live object has an owner, so the manager BEFORE owns all its fields.
             owners = updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
         owners = known_owners(owners, scope)
         try:
@@ -150,7 +150,7 @@ def _merged(
             merged = _Pruning(scope, owners, last).pruned(merged)
     owners, _ = settle(live, merged, owners, scope=scope, force=force, writer=owner)
     if owner in owners:
-        # The manager that applies becomes the last owner, without fields that are never owned.
+        # Move the manager of this apply to the end, and drop fields that nobody may own.
         own = owners.pop(owner)
         fields = stripped(own.fields)
         if fields:
@@ -181,14 +181,15 @@ class _Pruning:
             raise Mistyped(f"failed to prune fields: {error}") from None
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
-        """Restore in the pruned object `left` the fields of `merged` that an owner has.
+        """Restore fields of `merged` that have an owner, in the pruned object `left`.
 
         Each owner's fields are restored in the API version in which they were written.
         """
         first, rest = self._last.api_version, dict[str, Fields]()
         for each in self._owners.values():
             rest[each.api_version] = union(rest.get(each.api_version, {}), each.fields)
-        # Begin with the version of the last apply: conversions may need fields that it restores.
+        # Begin with the version of the last apply: the conversions to the next versions may need
+        # the fields that are restored in this version.
         for version in sorted(rest, key=lambda each: (each != first, each)):
             try:
                 there = self._scope.in_version(
@@ -244,7 +245,7 @@ def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
 
 
 def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
-    """Return the conflicts without fields that are unchanged since the last client-side apply.
+    """Return the conflicts about fields that have changed since the last client-side apply.
 
     A user who changes from client-side to server-side apply then has no conflicts with their own
     writes.
@@ -290,7 +291,7 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
 
 
 def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
-    """Return the object with the annotation of client-side apply updated.
+    """Update the annotation of client-side apply, and return the object.
 
     As in kube-apiserver, only an apply by kubectl updates the annotation, and only if the object
     has it already.

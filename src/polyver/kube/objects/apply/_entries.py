@@ -158,7 +158,7 @@ def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
 
 
 def capped(owners: Owners) -> Owners:
-    """Limit the updaters to ten: merge the oldest ones of each API version into one entry."""
+    """Limit the updaters to ten: merge the oldest updaters of each API version into one entry."""
     updaters = [identity for identity in owners if not identity.applies]
     excess = len(updaters) - MOST_UPDATERS
     if excess <= 0:
@@ -177,7 +177,7 @@ def capped(owners: Owners) -> Owners:
 def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
     """Move the fields of an updater to the entry `ancient-changes` of its API version.
 
-    If this entry does not exist yet, the entry of the updater `first` gets the new name.
+    If there is no such entry yet, the entry of the updater `first` is renamed to `ancient-changes`.
     """
     version, fields, time = owners.pop(identity)
     bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")

@@ -140,7 +140,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return the node of a field that is a member itself, besides the members below it."""
+    """Return the node with its own field as a member, in addition to the members below it."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 
@@ -226,7 +226,7 @@ def _escaped(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _string_text(value: str) -> str:
-    """Write a string as JSON; the result is cached, because many items have the same names."""
+    """Write a string as JSON. Results are cached, because many items have the same names."""
     return _escaped(value)
 
 

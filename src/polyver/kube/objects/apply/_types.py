@@ -1,7 +1,8 @@
 """ApplySchema: the rules of ownership for server-side apply, and checks that a value fits them.
 
 A Shape describes the allowed values of a kind. Its ApplySchema has only the parts that decide about
-ownership. Where the Shape describes nothing, the rules are those that kube-apiserver deduces.
+ownership. If the Shape does not describe a value, the rules are those that kube-apiserver deduces
+for such a value.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Mistyped(PolyverError):
 class ApplySchema:
     """The rules of ownership for one value.
 
-    The value may be a mapping, a list (`sequence`) or a scalar; several of them can be allowed.
+    The value may be a mapping, a list (`sequence`) or a scalar; a schema may allow several of them.
     """
 
     scalar: Scalar = ""
@@ -68,7 +69,10 @@ class ApplySchema:
 _WHOLE = ApplySchema("untyped", mapping=True, atomic=True, sequence=True)
 _WHOLE.values = _WHOLE.items = _WHOLE
 DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
-"""The schema of values that nothing describes: fields of mappings and whole lists are owned."""
+"""The schema of values that no Shape describes.
+
+Each field of a mapping has its own owners, and a list is owned as a whole.
+"""
 DEDUCED.values = DEDUCED
 
 _TEXT = Shape("string")
@@ -110,7 +114,7 @@ class _Reader:
         self._read: dict[tuple[int, bool], ApplySchema] = {}
 
     def whole(self, shape: Shape) -> ApplySchema:
-        """Build the schema of a whole object; it has metadata even if the shape declares none."""
+        """Build the schema of a whole object, with metadata even if the shape declares none."""
         found = self.read(shape)
         return self._with_identity(shape, found, loose=shape.preserves)
 
@@ -175,7 +179,8 @@ class _Reader:
         metadata = described if described is not None and described.fields else METADATA
         text = self.read(_TEXT)
         fields = {"apiVersion": text, "kind": text, "metadata": self.read(metadata)}
-        # An object with declared fields allows no other fields, and metadata is now declared.
+        # An object with declared fields allows no other fields. Here metadata becomes a declared
+        # field, even if the schema declares no fields.
         values = found.values if loose or shape.fields or shape.values is not None else None
         return ApplySchema(
             mapping=True, fields={**found.fields, **fields}, values=values, atomic=found.atomic

@@ -102,7 +102,7 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """An object without fields of its own: all fields of a new object count as added to it."""
+        """An empty object; the fields of a new object are compared with it and count as added."""
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
@@ -188,8 +188,8 @@ def _entries(value: Object) -> list[Entry]:
 def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
     """Return the owners before the write.
 
-    These are the owners that the client sends in managedFields. If the client sends none, or if its
-    managedFields are invalid, they are the stored owners.
+    The client may send owners in managedFields. If the client sends none, or if its managedFields
+    are invalid, return the stored owners.
     """
     before = _entries(old) if old is not None else []
     given = (new.get("metadata") or {}).get("managedFields")
@@ -323,7 +323,7 @@ def _reconciled(fields: Fields, schema: ApplySchema) -> Fields:
 def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
     if schema.mapping:
         if not schema.fields and schema.values is not None and schema.values.scalar == "untyped":
-            return node  # No schema describes the ownership of this value, so no schema changed it.
+            return node  # no schema describes the owners of this value
         return LEAF if schema.atomic else _reconciled(node, schema)
     if schema.sequence:
         return _reconciled(node, schema) if schema.associative else LEAF

@@ -51,8 +51,9 @@ _MISSING: Final = object()
 def fields_of(value: Object, shape: Shape) -> Fields:
     """Return the fields that a manager owns after applying this object.
 
-    A declared field that contains other fields is not owned itself: only the fields in it are. A
-    key of a map and an item of an associative list are owned, and so are the fields in them.
+    If a declared field contains other fields, the manager owns these fields, but not the declared
+    field itself. The manager owns a key of a map, an item of an associative list, and the fields
+    inside them.
 
     >>> fields_of({"spec": {"color": "red"}}, Shape("object", preserves=True))
     {'f:spec': {'.': {}, 'f:color': {}}}
@@ -264,7 +265,8 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
     names = [element_of(item, schema) for item in live]
     theirs: dict[str, Any] = {}
     for name, item in zip(names, live, strict=True):
-        # Do not merge items with the same key: they have one owner and one entry together.
+        # Several live items with the same key have one entry in managedFields. Do not merge the
+        # configuration into one of these items: the item of the configuration replaces all of them.
         theirs[name] = None if name in theirs else item
     items = []
     for index, name in _order(names, list(mine)):
@@ -336,7 +338,7 @@ def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return a set of fields, to which declared fields are added if a member is below them."""
+    """Return the set with additional members: each declared field that has a member below it."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

@@ -187,7 +187,7 @@ class _Struct:
         self._retained |= part.retained
 
     def _note_emptiness(self, field: _Field) -> None:
-        """Record what replies contain if the field is not set: an empty value, or nothing."""
+        """Record what responses contain if the field is not set: an empty value, or nothing."""
         shape = self._fields[field.name]
         is_struct = shape.type == "object" and shape.values is None
         if field.type.startswith("*"):
@@ -221,7 +221,7 @@ _STRUCTS |= {"schema-or-bool", "schema-or-array", "schema-or-strings"}
 
 
 def _can_be_empty(shape: Shape) -> bool:
-    """Report whether Go's `omitempty` omits empty values of a type; it never omits structs."""
+    """Report whether Go's `omitempty` omits empty values of a type; structs are never omitted."""
     if shape.format in _STRUCTS:
         return False
     return shape.type != "object" or shape.values is not None

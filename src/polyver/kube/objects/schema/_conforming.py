@@ -2,7 +2,7 @@
 
 Pruning drops unknown fields and lists their paths. Defaulting, on every write and every read, adds
 the defaults of absent fields. If the schema does not allow a null, defaulting replaces the null by
-the default; a field without a default is dropped.
+the default, or drops the field if there is no default.
 """
 
 from __future__ import annotations
@@ -88,9 +88,10 @@ _FILLED = frozenset([dict, list, type(None)])
 
 
 def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
-    """Add missing defaults, in place, and replace nulls that are not allowed by their default.
+    """Set missing fields to their defaults, in place.
 
-    With `drop`, drop nulls that are not allowed and have no default.
+    If the schema does not allow a null, replace the null by the default. With `drop`, drop such a
+    null if there is no default.
     """
     if type(value) is dict:
         _fill_in_fields(value, schema, drop=drop)
@@ -105,7 +106,7 @@ def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
 
 
 def complete(value: Any, schema: StructuralSchema) -> None:
-    """Add missing defaults, in place, to a value in which every null is allowed."""
+    """Set missing fields to their defaults, in place, in a value where every null is allowed."""
     if type(value) is list and schema.items is not None and schema.items.has_defaults:
         for item in value:
             complete(item, schema.items)

@@ -71,7 +71,7 @@ def _check_root(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield an error for each unsupported keyword; if there is one, no further check is made."""
+    """Yield an error for each unsupported keyword; after an error, no other check follows."""
     for name in ("id", "$schema", "$ref", "patternProperties", "dependencies", "definitions"):
         if schema.get(name):
             yield f"OpenAPIV3Schema '{'schema' if name == '$schema' else name}' is not supported"

@@ -82,7 +82,7 @@ def _word(value: Any) -> str:
 
 
 def _problem(key: str, value: Any) -> str:
-    """Return the error if a metadata field has the wrong type, else an empty string."""
+    """Return the error if a metadata field has the wrong type; otherwise an empty string."""
     wanted = _KNOWN[key]
     for inside, inner in _typed(value, wanted):
         if not _fits(inside, inner):

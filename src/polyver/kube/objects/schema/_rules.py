@@ -74,7 +74,7 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables of the rule; with optionalOldSelf, oldSelf is a CEL optional."""
+        """Return the variables of the rule; with optionalOldSelf, oldSelf is an optional value."""
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
@@ -116,7 +116,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """In an update, a value and the old value that matches it, if there is one.
+    """A value in an update, with the old value that matches it.
 
     `around` is the `_Before` of the mapping or list that contains the value.
     """
@@ -153,8 +153,8 @@ class _Before:
     def is_same(self) -> bool:
         """True if the value did not change.
 
-        If no old value matches the value, the result is that of the nearest mapping or list around
-        it that has a matching old value.
+        If no old value matches the value, return the result for the nearest mapping or list that
+        contains the value and has a matching old value.
         """
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)

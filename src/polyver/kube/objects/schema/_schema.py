@@ -68,7 +68,7 @@ class Schema:
 
     @cached_property
     def _quick(self) -> Quick:
-        # Built for the first object, because many kinds are served but have no objects.
+        # Built when the first object needs it, because many served kinds have no objects.
         return Quick(self._schema)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
@@ -250,7 +250,10 @@ def _twice(path: str, number: int, value: Any) -> Cause:
 
 
 def _all_differ(items: list[Any]) -> bool:
-    """Report whether all items certainly differ; False if unsure, as with 1 and true."""
+    """Report whether all items certainly differ.
+
+    Return False if a quick check cannot decide this, for example for 1 and true.
+    """
     try:
         return len(set(items)) == len(items)
     except TypeError:

@@ -119,7 +119,7 @@ def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
 def _check_value(schema: Mapping[str, Any], path: str, skip_any: bool) -> Iterator[Cause]:
     """Yield the errors in the alternatives and the pattern of a schema.
 
-    `skip_any` skips the anyOf of an int-or-string, the only one that may contain types.
+    `skip_any` skips the anyOf of an int-or-string, because it may contain types.
     """
     first_all = (schema.get("allOf") or [{}])[0]
     for name in _JUNCTORS:

@@ -1,4 +1,7 @@
-"""Writes a schema with Go's field names, as in kube-apiserver's errors about a whole schema."""
+"""Writes a schema as JSON with Go's field names.
+
+In some errors, kube-apiserver prints a complete schema in this form.
+"""
 
 from __future__ import annotations
 

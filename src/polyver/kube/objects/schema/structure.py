@@ -37,7 +37,7 @@ class StructuralSchema:
     values: StructuralSchema | None = None
     """The structure of the values under keys that are not declared; None if unknown."""
     takes_any_key: bool = False
-    """True if additionalProperties is set, even to true or false."""
+    """True if the schema sets additionalProperties: to a schema, to true or to false."""
     items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None
@@ -153,7 +153,7 @@ class OldItems:
 
 
 def is_unchanged(value: Any, old: Any, structure: StructuralSchema | None) -> bool:
-    """Report whether an update left a value unchanged; False if the schema does not know it."""
+    """Report whether an update left a value unchanged; False if there is no schema for it."""
     if old is NEW or structure is None or (value is None) is not (old is None):
         return False
     if isinstance(value, list) and isinstance(old, list):

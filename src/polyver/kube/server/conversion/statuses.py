@@ -30,7 +30,7 @@ _UNACCEPTABLE = "the server was unable to respond with a content type that the c
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """An HTTP response of a webhook; its header names are in lower case."""
+    """An HTTP response of a webhook. The names of the headers are in lower case."""
 
     status: int
     body: bytes = b""

@@ -86,7 +86,7 @@ def conversion_of(
     *,
     timeout: float = TIMEOUT,
 ) -> ConversionStrategy:
-    """Choose the strategy for a CRD: its in-process converter, otherwise `spec.conversion`."""
+    """Choose the strategy of a CRD: its in-process converter; if it has none, `spec.conversion`."""
     if served is not None:
         return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
@@ -111,7 +111,7 @@ def _renamed(obj: Object, api_version: str) -> Object:
 
 
 async def in_turn(obj: Object, work: Callable[[], T]) -> T:
-    """Run work on an object on the event loop if the object is small, else in a worker thread."""
+    """Run work on an object on the event loop, or in a worker thread if the object is large."""
     return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 
@@ -251,7 +251,7 @@ class Cache:
             task = asyncio.create_task(self._call(key, obj, api_version))
             self._running[key] = task
             task.add_done_callback(lambda done: self._finished(key, done))
-        # If this caller is cancelled, the conversion goes on for other callers.
+        # If this caller is cancelled, the conversion continues for other callers.
         return _decoded(await asyncio.shield(task))
 
     async def _call(self, key: Key, obj: Object, api_version: str) -> bytes:
@@ -266,7 +266,7 @@ class Cache:
     def _finished(self, key: Key, task: asyncio.Task[bytes]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # waiting callers get it; without any, asyncio must not log it
+            task.exception()  # if no caller waits, asyncio would log the exception
 
     async def close(self) -> None:
         """Cancel running conversions and clear the cache."""

@@ -1,7 +1,7 @@
 """HTTPS calls to webhooks: persistent connections, deadlines and errors as in kube-apiserver.
 
 This module has its own small HTTP client, because the error messages need details that a general
-client does not report: the IP address of the connection, and how far the call got.
+client does not report: the IP address of the connection, and the step of the call that failed.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     route: str
-    """The local and the remote address: a closed socket no longer has these addresses."""
+    """The local and the remote address, stored because a closed socket does not know them."""
     since: float = 0.0
 
     @property

@@ -78,7 +78,7 @@ _NOT_OURS = made(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The resources in the catalogue that belong to a CRD, and the data they were made from."""
+    """The resources of a CRD in the catalogue, and the data of the CRD that determines them."""
 
     served_parts: object
     going: bool

@@ -151,7 +151,7 @@ def _text_problems(text: str, *, deprecated: bool) -> Iterable[str]:
             return
 
 
-# Formats a version as kube-apiserver prints it: with all fields, in the order of its Go structure.
+# Format a version as kube-apiserver prints it: with all fields, in the order of its Go structure.
 
 _COLUMN = {"name": "", "type": "", "format": "", "description": "", "priority": 0, "jsonPath": ""}
 _SCALE = {"specReplicasPath": "", "statusReplicasPath": "", "labelSelectorPath": None}
@@ -215,7 +215,7 @@ _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def warnings_of(spec: Schema, old: Schema | None) -> Iterator[str]:
-    """Yield the warnings about the spec of a CRD, without those that its old spec had caused.
+    """Yield the warnings about the spec of a CRD, without the warnings about its old spec.
 
     There are warnings about formats that are not checked, and about sets of objects or arrays.
     """

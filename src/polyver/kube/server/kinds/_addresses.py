@@ -64,8 +64,8 @@ class ServiceAddresses:
     def __init__(self, server: ServerContext, services: ResourceKind) -> None:
         self._server = server
         self._kind = services
-        # Values that were allocated, because their Services may not be stored yet. The set is
-        # cleared when no other value is free.
+        # Values that this object has allocated. The Services with these values may not be stored
+        # yet. The set is cleared when no other value is free.
         self._given: set[str] = set()
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
@@ -137,7 +137,7 @@ class ServiceAddresses:
         return found
 
     def _others(self, review: AdmissionRequest) -> Iterator[Object]:
-        """Yield the specs of all stored Services except the one in the request."""
+        """Yield the specs of all stored Services except the Service in the request."""
         own = (review.namespace, review.name)
         for entry in self._server.store.page(f"/{self._kind.group}/{self._kind.plural}/").entries:
             service: Object = msgspec.json.decode(entry.value)

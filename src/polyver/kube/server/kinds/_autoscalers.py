@@ -148,8 +148,8 @@ def _check_target(path: str, target: Object) -> Iterator[Cause]:
         yield invalid_field(f"{path}.averageUtilization", share, "must be greater than 0")
 
 
-# By source of a metric: the name of the first target value, the message if no target value is set,
-# and the message if both target values are set.
+# For each source of a metric: the name of the first target value, the message if no target value is
+# set, and the message if two target values are set.
 _TARGETS = {
     "object": ("value", "must set either a target value or averageValue", ""),
     "external": (

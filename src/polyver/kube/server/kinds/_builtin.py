@@ -75,9 +75,9 @@ _known: dict[int, str] = {}
 
 
 def _names() -> Mapping[int, str]:
-    """Return the names of all types with defaults, by the `id` of the fields of their shape.
+    """Return the names of all types with defaults, by the `id` of the mapping of their fields.
 
-    All shapes of one type share the same object for their fields.
+    All shapes of one type share this mapping, so it identifies the type.
     """
     if not _known:
         _known.update({id(_shape(name).fields): name for name in {*FIXED, *COMPUTED}})
@@ -101,7 +101,8 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _fill(self) -> Callable[[Object], Object]:
-        # Built when first needed, because most servers never get objects of most kinds.
+        # Built when the first object needs it, because most servers never get objects of most
+        # kinds.
         return defaults_of(shape_of(self.kind.group, self.kind.version, self.kind.kind))
 
     @cached_property

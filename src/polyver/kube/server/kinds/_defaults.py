@@ -180,7 +180,7 @@ def _node_status(status: Object) -> Object:
 
 
 def _node_networks(spec: Object) -> Object:
-    """If one of podCIDR and podCIDRs is missing, derive it from the other."""
+    """If podCIDR or podCIDRs is missing, derive the missing field from the other field."""
     one, many = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not many or many[0] != one):
         return {"podCIDRs": [one]}

@@ -13,7 +13,7 @@ from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]
 
-# The field names in Events of the core group, and in those of the group events.k8s.io.
+# The field names in Events of the core group, and in Events of the group events.k8s.io.
 _NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -38,7 +38,10 @@ EVENTS = ("v1", "events.k8s.io/v1")
 
 @dataclass(frozen=True, slots=True)
 class EventConversion:
-    """Conversion between Events of the core group, which are stored, and of events.k8s.io."""
+    """Conversion of Events between the API group events.k8s.io and the core group.
+
+    Events are stored in the form of the core group.
+    """
 
     api_version: str
 

@@ -229,8 +229,8 @@ class PodRules(BuiltinRules):
         obj["spec"] = _tolerating(kept | obj["spec"])
 
     def ended(self, obj: Object, now: str) -> Object:
-        # kube-apiserver marks the pod for deletion first, and then deletes it at once because no
-        # node runs the pod.
+        # kube-apiserver marks the pod for deletion first, and then deletes it immediately because
+        # no node runs the pod.
         self.begin_deletion(obj, now)
         return obj
 

@@ -41,7 +41,7 @@ class RegistrationRules(BuiltinRules):
 
 
 def availability(spec: Object) -> Object:
-    """Build the Available condition; it is True only if this server serves the version itself."""
+    """Build the Available condition: True only if this server serves the version itself."""
     condition = {"type": "Available"}
     if spec.get("service") is None:
         text = "Local APIServices are always available"

@@ -35,8 +35,8 @@ _RESOURCE: Names = {
     "targetAverageUtilization": ("target", "averageUtilization"),
     "targetAverageValue": ("target", "averageValue"),
 }
-# By source of a metric: the field names in v1, in the order of v1, and the field paths in v2 where
-# their values are.
+# For each source of a metric: the field names in v1, in the order of v1, each with the path of the
+# field in v2 that has the same value.
 _SPECS: Mapping[str, Names] = {
     "object": {
         "target": ("describedObject",),

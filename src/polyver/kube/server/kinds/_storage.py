@@ -51,7 +51,7 @@ class ClaimRules(BuiltinRules):
 
 
 def _paired(spec: Object) -> Object:
-    """If only one of dataSource and dataSourceRef is set, set the other to the same value.
+    """If only dataSource or only dataSourceRef is set, set the other field to the same value.
 
     A dataSourceRef with a namespace is not copied, because dataSource cannot express it.
     """

@@ -112,7 +112,7 @@ def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
 
 
 def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
-    """Yield a cause for each field of a pod template with which its pods would end.
+    """Yield a cause for each field of a pod template that would make its pods end.
 
     Such fields are not allowed, because a workload replaces each pod that ends.
     """
@@ -127,7 +127,7 @@ def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
 
 
 def check_counts(status: Object, *names: str) -> Iterator[Cause]:
-    """Yield the problems of replica counts in a status; none may exceed status.replicas."""
+    """Yield the problems of replica counts in a status. No count may exceed status.replicas."""
     yield from not_negative(status, "status", "replicas", *names, "observedGeneration")
     most = status.get("replicas") or 0
     for name in names:
@@ -259,7 +259,7 @@ class DaemonSetRules(_Workload):
 
     def default(self, obj: Object) -> None:
         super().default(obj)
-        # Set here, so that in managedFields the sender of the request owns this annotation.
+        # Set the annotation here, so that in managedFields the sender of the request owns it.
         if self._annotation not in (obj["metadata"].get("annotations") or {}):
             obj["metadata"] = dict(obj["metadata"])
             self._annotate(obj, 0)

@@ -68,7 +68,7 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Rounds:
-    """The webhooks that were called in the first round, and those to call in the second round."""
+    """The webhooks that were called in the first round, and the webhooks for the second round."""
 
     called: list[AdmissionWebhook] = field(default_factory=list)
     again: list[AdmissionWebhook] = field(default_factory=list)
@@ -316,7 +316,7 @@ class Webhooks:
 
 
 async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
-    """Evaluate a condition: on the event loop if it takes few steps, else in a worker thread."""
+    """Evaluate a condition on the event loop, or in a worker thread if it takes many steps."""
     try:
         with limited(_FEW_STEPS):
             return condition.holds(variables)

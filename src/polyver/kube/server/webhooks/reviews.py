@@ -41,7 +41,7 @@ GROUP = "admission.k8s.io"
 KIND = "AdmissionReview"
 _KNOWN_VERSIONS = ("v1", "v1beta1")
 _LOWEST_REFUSAL = 400
-_HIGHEST_CODE = 599  # the limit of HTTP; kube-apiserver sends higher codes as they are
+_HIGHEST_CODE = 599  # the highest code in HTTP; kube-apiserver also sends higher codes
 
 
 def review_version(accepted: Sequence[str]) -> str:
@@ -127,7 +127,7 @@ _TEXT = Shape(type="string", name="string")
 
 @cache
 def _shape() -> Shape:
-    """Build the shape of an answer; the result is cached."""
+    """Build the shape of an answer. The shape is built once and cached."""
     response = Shape(
         type="object",
         name="v1.AdmissionResponse",

@@ -49,7 +49,8 @@ class AdmissionAttributes:
     def exempt(self) -> bool:
         """True if no webhook is called for the write.
 
-        This is so for webhook configurations: otherwise a broken webhook could block its repair.
+        No webhook is called for webhook configurations: a broken webhook could block its own
+        repair.
         """
         kind = self.resource.kind
         return kind.group == "admissionregistration.k8s.io" and kind.kind in _EXEMPT
@@ -61,14 +62,14 @@ class AdmissionAttributes:
 
 @dataclass(frozen=True, slots=True)
 class VersionedObjects:
-    """The new and the old object of a write, both in one version."""
+    """The new and the old object of a write, in the same version."""
 
     object: Object | None
     old: Object | None
 
 
 class VersionedAttributes:
-    """The objects of a write in the versions that webhooks need; each is converted once."""
+    """The objects of a write in the versions that webhooks need; no conversion is repeated."""
 
     def __init__(
         self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
