@@ -72,6 +72,7 @@ SECTIONS = {
     "codec": Section("conversion", "conversions beside a JSON codec", 30),
     "core": Section("core", "resolve and affected", 180),
     "applications": Section("applications", "a release and many applications", 300),
+    "rollouts": Section("rollouts", "a step of a rollout, and many applications", 300),
     "composites": Section("composing", "composite resources", 180, None, False),
 }
 

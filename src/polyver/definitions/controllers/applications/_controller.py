@@ -474,8 +474,10 @@ class ApplicationController(Controller[Key]):
         waiting = wanted.options is not None and wanted.options.choice.is_waiting
         if not applied.is_over or (waiting and ready.status == "True"):
             return Requeue(_SOON)
-        followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
-        return None if followed else Requeue(_POLLED)
+        if not all(self._outputs.is_followed(part_in(each)) for each in resources):
+            return Requeue(_POLLED)
+        # The end of the rollout for which a move waits is not reported for this application.
+        return Requeue(_LATER) if waiting else None
 
     async def _tell_unrendered(
         self, found: Object, wanted: DesiredApplication, errors: Sequence[PolyverError], key: Key
