@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tests.deadlines import HANG
 from tests.editing import edited
-from tests.walks.support import eventually
+from tests.walks.replicas import Balancer, Replica
+from tests.walks.support import Server, eventually
 
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
+from polyver.testing._requests import ask
 
 Object = dict[str, Any]
 OAM = "/apis/core.oam.dev"
@@ -20,6 +28,8 @@ REVISIONS = f"{OAM}/v1beta1/namespaces/vela-system/definitionrevisions"
 POLICIES = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rolloutpolicies"
 ROLLOUTS = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rollouts"
 MAPS = "/api/v1/namespaces/default/configmaps"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/polyver-system/leases/polyver"
+CHOSEN = ("--capabilities", "apis,definitions")
 GOOD = 'data: {from: "%s"}'
 PARAMETERS = {
     "type": "object",
@@ -179,3 +189,52 @@ class Releasing:
 def releasing() -> Iterator[Releasing]:
     with EmbeddedServer(capabilities=("apis", "definitions")) as server:
         yield Releasing(server)
+
+
+# Replicas of `polyver run`.
+
+
+@dataclass
+class Replicated:
+    """A server with polyver installed on it, and replicas of `polyver run` in processes."""
+
+    server: Server
+    balancer: Balancer
+    running: list[Replica] = field(default_factory=list)
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        return ask(self.server, method, path, body)
+
+    def start(self) -> None:
+        self.running.append(Replica(self.server, self.balancer, *CHOSEN))
+
+    def kill_leader(self) -> None:
+        """Kill the leader, once there is one among the replicas that run."""
+
+        def leader() -> Replica | None:
+            holder = self.request("GET", LEASE)["spec"].get("holderIdentity")
+            return next((each for each in self.running if each.identity == holder), None)
+
+        killed = eventually(leader)
+        self.running.remove(killed)
+        killed.end(signal.SIGKILL)
+
+    def end(self) -> None:
+        for each in self.running:
+            each.end()
+        self.balancer.close()
+
+
+@contextmanager
+def replicated(server: Server, count: int) -> Iterator[Replicated]:
+    """Install polyver with definitions, and run so many replicas."""
+    installing = [sys.executable, "-m", "polyver", "install", "--image", "a:1", *CHOSEN]
+    environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
+    subprocess.run(installing, env=environment, check=True, capture_output=True, timeout=HANG)
+    made = Replicated(server, Balancer())
+    try:
+        for _ in range(count):
+            made.start()
+        yield made
+    finally:
+        made.end()

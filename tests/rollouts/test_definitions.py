@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.editing import edited
 from tests.rollouts.releasing import (
     BAD,
     MAPS,
@@ -153,10 +154,15 @@ def test_a_paused_and_a_frozen_rollout_start_no_step(platform: Releasing) -> Non
 def test_a_policy_that_is_edited_or_deleted_does_not_change_a_rollout(platform: Releasing) -> None:
     platform.policy({"share": "50%", "pause": {"until": "Approved"}}, {"share": "100%"})
     platform.publish(version("1.0.1"))
-    platform.reaches("Paused", "1/2")
+    before = platform.reaches("Paused", "1/2")
+
+    def edit(policy: Any) -> None:
+        policy["spec"]["steps"] = [{"share": "100%"}]
+
+    edited(platform.request, f"{POLICIES}/careful", edit)
     platform.request("DELETE", f"{POLICIES}/careful")
     platform.ask(approvedStep=1)
-    platform.reaches("Completed", "2/2")
+    assert platform.reaches("Completed", "2/2")["policy"] == before["policy"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.rollouts.releasing import Releasing, version
+from tests.rollouts.releasing import BAD, Releasing, version
 from tests.walks.support import eventually
 from tests.walks.test_killed import Server
 
@@ -96,3 +96,16 @@ def test_a_rollback_goes_on_after_a_kill(killed: tuple[KilledServer, Releasing])
     platform.reaches("Aborted", "2/3")
     eventually(lambda: {*platform.written().values()} == {"1.0.0"})
     eventually(lambda: not moved(platform))
+
+
+def test_a_held_rollout_is_held_after_a_kill(killed: tuple[KilledServer, Releasing]) -> None:
+    server, platform = killed
+    platform.publish(version("1.0.1", BAD))
+    platform.reaches("Held", "0/3")
+    server.kill()
+    assert platform.state() == ("Held", "0/3")
+    # A release that works supersedes it: so the control plane has observed both since then.
+    platform.publish(version("1.0.2"))
+    platform.reaches("Superseded", "0/3")
+    platform.reaches("Paused", "1/3", name="web-1.0.2")
+    assert "1.0.1" not in platform.versions().values()

@@ -11,11 +11,20 @@ from collections.abc import Iterator
 
 import pytest
 from tests.editing import edited
-from tests.rollouts.releasing import APPLICATIONS, MAPS, Object, Releasing, releasing, version
+from tests.rollouts.releasing import (
+    APPLICATIONS,
+    MAPS,
+    Object,
+    Releasing,
+    releasing,
+    replicated,
+    version,
+)
 from tests.walks.support import eventually
 
 from polyver.core import Dependent
 from polyver.core.rollout import Exposure, RolloutState
+from polyver.testing import LocalCluster
 
 NUMBER = int(os.environ.get("POLYVER_FOLLOWERS", "30"))
 EVERY = 0.02 if NUMBER < 100 else 1.0
@@ -91,10 +100,14 @@ class Many(Releasing):
         return any(each.get("status", {}).get("exposure") for each in listed)
 
 
-@pytest.fixture
-def platform() -> Iterator[Many]:
-    with releasing() as made:
-        yield Many(made)
+@pytest.fixture(params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kube)])
+def platform(request: pytest.FixtureRequest) -> Iterator[Many]:
+    if request.param == "embedded":
+        with releasing() as made:
+            yield Many(made)
+    else:
+        with LocalCluster() as cluster, replicated(cluster, 1) as installed:
+            yield Many(installed)
 
 
 def test_a_good_release_reaches_everyone_in_four_steps(platform: Many) -> None:
