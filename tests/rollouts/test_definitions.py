@@ -133,6 +133,20 @@ def test_a_newer_release_supersedes_and_a_first_release_is_open(platform: Releas
     assert {*platform.versions().values()} == {"1.0.2"}
 
 
+def test_a_newer_release_that_is_held_neither_supersedes_nor_delays(platform: Releasing) -> None:
+    platform.policy({"share": "50%", "pause": {"until": "Approved"}}, {"share": "100%"})
+    platform.publish(version("1.0.1"))
+    platform.reaches("Paused", "1/2")
+    platform.publish(version("1.0.2", BAD))
+    platform.reaches("Held", "0/2", name="web-1.0.2")
+    platform.ask(approvedStep=1)
+    platform.reaches("Completed", "2/2")
+    # A release of another series does not wait for the held one.
+    platform.publish(version("1.1.0"))
+    platform.reaches("Paused", "1/2", name="web-1.1.0")
+    assert platform.state("web-1.0.2") == ("Held", "0/2")
+
+
 def test_a_paused_and_a_frozen_rollout_start_no_step(platform: Releasing) -> None:
     platform.policy({"share": "50%", "pause": {"until": "Approved"}}, {"share": "100%"})
     frozen = {"metadata": {"name": "polyver-rollout-freeze"}}

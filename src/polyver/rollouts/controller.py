@@ -101,12 +101,20 @@ class _Known:
     request: RolloutRequest | None
     """None if its spec cannot be read."""
     state: str
+    has_started: bool
+    """True if its first step has started."""
     created: tuple[str, str]
     generation: int
 
     @property
     def is_active(self) -> bool:
         return not self.state or not RolloutState(self.state).is_final
+
+    @property
+    def has_passed_preflight(self) -> bool:
+        """True if it takes part in the order of the rollouts of its lineage."""
+        before = ("", RolloutState.PREFLIGHT.value, RolloutState.HELD.value)
+        return self.has_started or self.state not in before
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,13 +426,17 @@ class RolloutController(Controller[RolloutKey]):
         )
 
     def _superseded_by(self, case: _Case) -> str:
-        """Return the newer release that takes the followers of this one, if it has a rollout."""
+        """Return the newer release that takes the followers of this one, if its rollout may start.
+
+        A newer release that its preflight holds supersedes nothing.
+        """
         releases = {each.name: each for each in case.releases}
         mine = releases[case.request.to]
         for known in self._others(case):
             assert known.request is not None
             newer = releases.get(known.request.to, mine)
-            if newer.order > mine.order and newer.series == mine.series:
+            is_newer = newer.order > mine.order and newer.series == mine.series
+            if is_newer and known.has_passed_preflight:
                 return newer.name
         return ""
 
@@ -436,8 +448,10 @@ class RolloutController(Controller[RolloutKey]):
     async def _waits_for(self, case: _Case) -> tuple[str, datetime | None]:
         """Return the reason why no step may start, and the time at which a window opens."""
         metadata = case.obj["metadata"]
+        created = metadata.get("creationTimestamp", ""), metadata["name"]
         for known in self._others(case):
-            if known.created < (metadata.get("creationTimestamp", ""), metadata["name"]):
+            is_first = known.has_passed_preflight and known.created < created
+            if known.has_started or is_first:
                 return f"rollout {known.created[1]} of the same lineage is active", None
         moment = case.moment
         if not is_open(case.rules.windows, moment):
@@ -553,6 +567,7 @@ def _rollout(kind: ResourceKind, obj: Object) -> _Known:
     return _Known(
         request,
         (obj.get("status") or {}).get("state") or "",
+        not ((obj.get("status") or {}).get("step") or "0/").startswith("0/"),
         (metadata.get("creationTimestamp", ""), metadata["name"]),
         metadata.get("generation", 0),
     )
