@@ -51,7 +51,8 @@ class FieldConversion:
     path: str
     how: How
     to: tuple[str, ...] = ()
-    """The fields of the target version that have the value; empty if the value is only preserved.
+    """The fields of the target version that have the value; empty if no field has it. Then the
+    value is only preserved, or lost.
     """
     rules: tuple[str, ...] = ()
     """The names of the conversion rules that change the value."""
@@ -251,8 +252,8 @@ def _keyed(
     return [e if e.carried else e.behind(*around).by("keyed", exact=exact) for e in found]
 
 
-# Rules that convert every value that the schema allows without loss, so that nothing must be
-# preserved.
+# Rules that convert every value that the schema allows without loss. Such a rule needs no preserved
+# fields.
 
 
 _EXACT_CASTS: Final = {

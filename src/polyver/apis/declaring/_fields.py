@@ -94,7 +94,10 @@ def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    """Return the name of a field in objects: `from` for `from_`, as `from` is a Python keyword."""
+    """Return the name that a Python field has in objects.
+
+    For example, the name of `from_` is `from`, because `from` is a Python keyword.
+    """
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
@@ -107,7 +110,7 @@ def _plain(cls: type) -> dict[str, tuple[str, Any]]:
 def _missing(cls: type) -> dict[str, tuple[str, Any]]:
     """Return the name and the default of each key of a TypedDict.
 
-    The default is None for a key that is not required, else ABSENT.
+    The default is None for a key that is not required; otherwise it is ABSENT.
     """
     hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
     needed: frozenset[str] = vars(cls)["__required_keys__"]
@@ -144,7 +147,7 @@ _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def docstring(cls: type) -> str:
-    """Return the docstring of a class itself, not that of a base class."""
+    """Return the docstring of the class itself. A docstring that the class inherits is ignored."""
     text = vars(cls).get("__doc__") or ""
     # Python gives a dataclass without a docstring its signature.
     return "" if text.startswith(f"{cls.__name__}(") else inspect.cleandoc(text)
@@ -196,7 +199,7 @@ def _classes(cls: type) -> Iterator[ast.ClassDef]:
 def _inside(node: ast.AST, steps: list[str]) -> Iterator[ast.ClassDef]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _NAMED):
-            # An if, a try or a with may contain it.
+            # A class statement may also be inside of an `if`, `try` or `with` statement.
             yield from _inside(child, steps)
         elif child.name != steps[0]:
             continue

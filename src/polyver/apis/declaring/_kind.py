@@ -43,7 +43,7 @@ class DeclaredVersion:
     cls: type[DeclaredObject]
     version: DefinedVersion
     storage: bool | None
-    """The argument as given; None means True if there is only one version."""
+    """The argument of the decorator. None means True if the kind has only one version."""
     hub: bool
 
 
@@ -76,7 +76,7 @@ class Kind:
         strategy: Literal["None"] | None = None,
         carry: str = "",
     ) -> None:
-        """Declare a kind; `strategy="None"` states that its versions differ only in apiVersion.
+        """Declare a kind. `strategy="None"` states that its versions differ only in apiVersion.
 
         Versions that differ only in apiVersion need no edges. With `carry`, all versions get a
         top-level field of this name, in which polyver stores preserved fields: values that a
@@ -140,7 +140,7 @@ class Kind:
 
     @property
     def hub(self) -> str:
-        """The version that is declared as the hub, else the storage version."""
+        """The version that is declared as the hub. By default, the storage version."""
         return self.definition().hub
 
     @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))
@@ -160,8 +160,8 @@ class Kind:
         """Declare a version by the decorated class; return the class for objects of this version.
 
         `deprecated` may be the text of the warning for clients. By default, `status` is True if the
-        class has a field `status`. The returned class replaces the decorated one; its objects are
-        created with keyword arguments.
+        class has a field `status`. The returned class replaces the decorated class. Objects of the
+        returned class are created with keyword arguments.
         """
         names = _around(sys._getframe(1))
 
@@ -282,7 +282,7 @@ class Kind:
         """Register a function that fills in missing fields of new and changed objects of a version.
 
         The function gets an object of the version's class, or a dict if its type hint is a dict. It
-        changes this object, or returns another.
+        changes this object, or returns another object.
         """
         return self._hook(version, self._defaults, 1, _around(sys._getframe(1)))
 

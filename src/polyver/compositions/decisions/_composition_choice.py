@@ -46,13 +46,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A composite resource: what it selects, and which Composition and revision it references."""
+    """A composite resource: its selectors, and its references to a Composition and a revision."""
 
     obj: ReadOnlyObject
     at: str
     """Path of the fields that select a Composition: `spec` or `spec.crossplane`."""
     composition: str
-    """Name in `compositionRef`, which a user or an earlier choice of the controller set."""
+    """The name in `compositionRef`. A user has set it, or the controller has set it at an earlier
+    choice.
+    """
     composition_labels: Mapping[str, str] | None
     revision: str
     """Name in `compositionRevisionRef`."""
@@ -134,7 +136,8 @@ def choose_composition(
 ) -> ChosenComposition:
     """Choose the Composition of a composite resource.
 
-    Raise Refusal if no Composition fits, or if several fit and nothing decides between them.
+    Raise Refusal if no Composition fits, or if several fit and neither the composite resource nor
+    its definition selects one of them.
     """
     there = {each.name: each for each in known}
     place = f"{composite.at}.compositionRef"
@@ -210,7 +213,7 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
 
 
 def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """Return a lineage with the gates of rollouts added; `gates` are the gates by release name."""
+    """Return a lineage with the gates of rollouts added. `gates` are the gates by release name."""
     if not gates:
         return lineage
     return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
@@ -226,8 +229,8 @@ def choose_revision(
     """Choose the CompositionRevision of a composite resource.
 
     With the update policy Automatic, this is the newest revision that the selector matches. With
-    Manual, it is the revision in use, as long as the selector matches it; after that, it is the
-    newest revision that the selector matches.
+    Manual, it is the revision in use, as long as the selector matches this revision. If the
+    selector no longer matches it, the newest revision that the selector matches is chosen.
     """
     known = {each["metadata"]["name"]: each for each in revisions}
     ours = [
