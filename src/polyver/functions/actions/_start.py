@@ -64,11 +64,9 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """Resolve all actions and return the new run.
+    """Resolve all actions and return the new run, which has a `refusal` if it must not start.
 
-    If the ActionSet must not start, the run has a `refusal`.
-
-    `blueprints` is called with the name of a blueprint; it returns the blueprint or None.
+    `blueprints` returns the blueprint of a name, or None.
     """
     actions: list[ActionRun] = []
     warnings: list[str] = []
