@@ -1,10 +1,10 @@
 """Catalogues of blueprint functions: the versions of each function, with stages and removals.
 
 A product that ships functions has a catalogue. The catalogue lists the releases of the product,
-which are called catalogue releases here. The last one is the current catalogue release. A
-deprecated version names the catalogue release that removes it; it is removed as soon as the
-catalogue lists this release. The class `Release` is something else: one version in the lineage of a
-function.
+which are called catalogue releases here. The last release in the list is the current catalogue
+release. A deprecated version names the catalogue release that removes it; it is removed as soon as
+the catalogue lists this release. The class `Release` is something else: one version in the lineage
+of a function.
 """
 
 from __future__ import annotations

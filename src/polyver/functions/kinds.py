@@ -197,7 +197,7 @@ class PhaseStatus:
     resolvedReason: str | None
     """Why this version was chosen."""
     reason: str | None
-    """Why this version was chosen; if the phase failed, the error."""
+    """The reason why this version was chosen. If the phase failed, the error."""
     progress: PhaseProgress | None
 
 

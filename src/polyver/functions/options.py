@@ -27,7 +27,7 @@ class FunctionOptions:
     catalogue
         A catalogue file, which lists the stages of function versions; repeatable.
     allow_command
-        Let blueprints call the function Command, which runs programs on the machine, or in the
+        Allow blueprints to call the function Command, which runs programs on the machine, or in the
         container, of polyver. Everyone who may write blueprints can then run programs there.
     function_timeout
         The maximum duration of one phase of a blueprint's action, such as 90s, 1m30s or 2h.

@@ -149,7 +149,7 @@ class ConvertedKinds:
 
 
 def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
-    """Report whether any field manager owns the field at a path by server-side apply."""
+    """Report whether a field manager of server-side apply owns the field at a path."""
     entries = old["metadata"].get("managedFields") or ()
     found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
     for name in path:

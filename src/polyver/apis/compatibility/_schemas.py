@@ -87,7 +87,10 @@ _INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
 
 
 def _options(schema: Schema, name: str) -> list[Any]:
-    """Return the options of `anyOf`, for example; leave out options that int-or-string implies."""
+    """Return the options of a keyword such as `anyOf`.
+
+    Options that int-or-string implies are left out.
+    """
     found = schema.get(name)
     options = [found] if name == "not" and found is not None else found or []
     made = [bare(each) for each in options]
@@ -319,7 +322,10 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Report whether an API server requires a field without a schema, as in embedded resources."""
+    """Report whether an API server requires a field that has no schema.
+
+    This is the case in embedded resources.
+    """
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 

@@ -129,7 +129,7 @@ def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _means_more(place: SchemaPair) -> bool:
-    """Report whether a format that had no effect on the old type may have one on the new type."""
+    """Report whether a format without effect on the old type may have an effect on the new type."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 

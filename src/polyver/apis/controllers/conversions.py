@@ -146,7 +146,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
-        """Remove the finalizer of a deleted Conversion as soon as its kind does not need it."""
+        """Remove the finalizer of a deleted Conversion when the kind does not need it any more."""
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)
             now = await find(self._client, _CONVERSIONS, key)
@@ -208,7 +208,9 @@ class ConversionController(Controller[str]):
             since = self._clock.time() if known is None else known.since
             converter, problem = _made(conversion, crd)
             if known is not None and (less := _missing(known.converter, converter, crd)):
-                # The write bypassed admission: without these versions, objects could not be read.
+                # The Conversion was written without a check by admission. Keep the earlier
+                # converter: otherwise, objects could not be read in the versions that the new
+                # converter lacks.
                 problem = f"{problem}; {listed(less)} converted as before until polyver restarts"
                 converter = known.converter
             self._publish(key, converter)
@@ -216,7 +218,7 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """Return the text to append to the message of the condition of an invalid Conversion."""
+        """Return the text that is appended to the condition message of an invalid Conversion."""
         return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:

@@ -87,8 +87,7 @@ class DeclaredController(Controller[Key]):
     """
 
     workers = 32
-    """The number of calls at the same time. A call that hangs uses one of them until its deadline.
-    """
+    """The maximum number of concurrent calls. A call that hangs is counted until its deadline."""
 
     def __init__(
         self,
@@ -173,7 +172,7 @@ class DeclaredController(Controller[Key]):
         return found
 
     async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
-        """Apply the wanted objects, delete unwanted ones, and return the updated owner."""
+        """Apply the wanted objects, delete unwanted objects, and return the updated owner."""
         before, parts = noted(owner), [part_of(each) for each in wanted]
         # Record the objects first, then apply them. polyver deletes only recorded objects: an
         # object that was applied without a record would stay forever.

@@ -49,9 +49,6 @@ def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
 
     A path cannot be compiled if it calls conversion functions of users, or if its rules name fields
     that a schema does not have.
-
-    Return None if the path calls conversion functions of users, or has rules for fields that a
-    schema lacks.
     """
     steps = compilable(hops)
     if steps is None:

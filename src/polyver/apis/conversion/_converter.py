@@ -175,10 +175,6 @@ class Converter:
 
         The function may change an object in place. It returns None for an object that only
         `convert_raw` can convert.
-
-        Return None instead of a function if only `convert_raw` can convert between the two
-        versions. The function may change an object in place. It returns None for an object that
-        only `convert_raw` can convert.
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert

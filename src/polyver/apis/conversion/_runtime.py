@@ -186,7 +186,7 @@ _LARGE: Final = 10**18
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Build a function that runs a rule such as a cast, which has no rules inside, on plain values.
+    """Build a function that runs a rule without inner rules, such as a cast, on plain values.
 
     The function returns None if a value would be lost.
     """

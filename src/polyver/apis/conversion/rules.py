@@ -53,7 +53,7 @@ class ConversionRule(ABC):
         """The fields of the version `to` that belong to this rule alone."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """Return the paths that the rule reads, and the paths that it writes, in a direction."""
+        """Return, for a direction, the paths that the rule reads and the paths that it writes."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
@@ -67,7 +67,10 @@ class ConversionRule(ABC):
         """Convert the values that were read to the values to write."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that the rule read and that running it backwards would not restore."""
+        """Find the values that the rule read and lost.
+
+        Running the rule backwards does not restore these values.
+        """
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:

@@ -82,7 +82,7 @@ def items(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
-    """Remove the fields that the source schema allows and the target schema does not, in place."""
+    """Remove, in place, the fields that the source schema allows and the target schema forbids."""
     if target is None:
         return
     if type(value) is dict:
@@ -153,7 +153,10 @@ def implied(
     *,
     root: bool,
 ) -> Iterator[ConversionRule]:
-    """Yield the implied rules: for fields that no rule names and that one version lacks."""
+    """Yield the rules that the schemas imply.
+
+    The schemas imply a rule for each field that no rule names and that one version does not have.
+    """
     if source is None or target is None:
         return iter(())
     sources = _Paths(path for rule in rules for path in rule.sources)

@@ -33,7 +33,7 @@ class _Way:
 
     hook: KindHook
     convert: Function
-    """The function wrapped by `_plain`, which takes and returns plain data."""
+    """The function that `_plain` returns. It takes and returns plain data."""
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ def shown_name(declared: type | Callable[..., Any]) -> str:
 
 
 def flavour(cls: type) -> str:
-    """Return the sort of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return the type of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
@@ -73,13 +73,14 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
 
 
 def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type hints of a class itself, with hints that are strings resolved."""
+    """Return the type hints of a class itself. Hints that are strings are resolved."""
     module = sys.modules.get(cls.__module__)
     known = vars(module) if module else {}
     # Hints of a class from another module refer to the names of that module.
     is_here = names.get("__name__") == cls.__module__
     around = {**known, **names} if is_here else {**names, **known}
-    # A field may have the name of its type, as in `date: date | None`, so only classes count.
+    # A field may have the same name as its type, as in `date: date | None`. So only names of
+    # classes are used.
     around |= {name: value for name, value in vars(cls).items() if isinstance(value, type)}
     around[cls.__name__] = cls
     own = dict(vars(cls).get("__annotations__", {}))

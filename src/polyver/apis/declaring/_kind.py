@@ -270,7 +270,8 @@ class Kind:
         """Register one function that converts an object of any version to a given version.
 
         If other edges are declared, the function is used only for versions that these edges do not
-        connect to the hub. The hub is the version through which conversions lead.
+        connect to the hub. The hub is the version to which conversions between other versions
+        convert first.
         """
         self._edges.add_whole(function)
         self._definition = None
@@ -334,9 +335,9 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The function of the controller as a hook.
+        """The function of the controller, as a hook.
 
-        Its version is "" if it takes the storage version.
+        The version of the hook is "" if the function takes the storage version.
         """
         assert self._takes is not None
         return self._takes

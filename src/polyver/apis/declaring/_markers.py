@@ -176,7 +176,7 @@ class Granular(_ClassMark):
 
 @dataclass(frozen=True, slots=True)
 class Preserve(_ClassMark):
-    """A class whose objects keep fields that it does not declare."""
+    """A class whose objects keep fields that the class does not declare."""
 
 
 @dataclass(frozen=True, slots=True)

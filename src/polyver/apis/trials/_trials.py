@@ -239,7 +239,10 @@ def shown_value(value: Any) -> str:
 
 
 def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that compiled rules and the interpreter give the same results for data and JSON."""
+    """Check that compiled rules and the interpreter give the same results.
+
+    The results are compared for plain data and for JSON.
+    """
     converter, given = tries.converter, tries.after(*trial.way[:-1])
     source, target = trial.way[-2:]
     rest = {name: fresh(value) for name, value in given.items() if name != "apiVersion"}
@@ -319,10 +322,7 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a second round trip over an edge changes nothing.
-
-    Preserved fields are removed before.
-    """
+    """Check that a second round trip over an edge changes nothing. Preserved fields are ignored."""
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)

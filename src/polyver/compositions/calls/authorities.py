@@ -40,8 +40,8 @@ OVERLAP = datetime.timedelta(days=1)
 has signed for the last time.
 """
 REPLACED_BEFORE = datetime.timedelta(days=730)
-"""A CA is replaced this long before it expires. All certificates that a CA has signed expire before
-the CA does.
+"""The time before its expiry at which a CA is replaced. All certificates that a CA has signed
+expire before the CA expires.
 """
 CALLER = "polyver"
 """Common name in the client certificate with which polyver calls functions."""
@@ -108,7 +108,7 @@ class IssuedCertificate:
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """The time at which the certificate is replaced at the latest."""
+        """The latest time at which the certificate is replaced."""
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 

@@ -36,7 +36,8 @@ __all__ = ["Caller", "CallerLimits", "probe"]
 _PAUSES = (0.1, 0.5)
 """Average pauses in seconds before the second try, and before the third try."""
 _LARGE = 1 << 18
-"""A response of more bytes is decoded in a worker thread, so that it does not block the event loop.
+"""A response with more bytes than this is decoded in a worker thread, so that it does not block the
+event loop.
 """
 _SETTINGS = {
     # polyver reports errors itself; gRPC must not write them to stderr too.

@@ -106,7 +106,10 @@ async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
 
 
 async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
-    """Read all composite resources. Add their kind to them, which API servers omit in lists."""
+    """Read all composite resources, and add their kind.
+
+    In lists, API servers omit the kind of the objects.
+    """
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
         for kind in composed.kinds

@@ -191,7 +191,8 @@ class CompositeDefinitionSpec(_Defining):
     """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "LegacyCluster"
-    """The scope. With LegacyCluster, `spec` selects the Composition, otherwise `spec.crossplane`.
+    """The scope. With LegacyCluster, the fields that select the Composition are in `spec`;
+    otherwise, they are in `spec.crossplane`.
     """
 
 
@@ -200,7 +201,8 @@ class CompositeDefinitionSpecV2(_Defining):
     """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "Namespaced"
-    """The scope. With LegacyCluster, `spec` selects the Composition, otherwise `spec.crossplane`.
+    """The scope. With LegacyCluster, the fields that select the Composition are in `spec`;
+    otherwise, they are in `spec.crossplane`.
     """
 
 
@@ -225,7 +227,9 @@ class CompositeDefinitionStatus:
     """The observed state."""
 
     conditions: Conditions | None
-    """Established and Applied; Offered with claimNames; Postponed while the deletion waits."""
+    """The conditions Established and Applied. Also Offered if claimNames is set, and Postponed
+    while the deletion waits.
+    """
     controllers: CompositeDefinitionControllers | None
 
 

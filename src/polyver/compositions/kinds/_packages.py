@@ -86,7 +86,7 @@ class _Pulled:
     ignoreCrossplaneConstraints: bool = False
     """Ignore the version constraints for Crossplane; not used."""
     skipDependencyResolution: bool = False
-    """Do not install dependencies; not used, because polyver never installs dependencies."""
+    """Not used, because polyver never installs dependencies."""
     commonLabels: dict[str, str] | None
     """Labels for all objects of the package; not used."""
 

@@ -201,7 +201,8 @@ class TraitSpec(_Release):
     podDisruptive: bool | None
     """Whether a change of the trait restarts the pods."""
     appliesToWorkloads: list[str] | None
-    """The workloads that the trait applies to; all workloads if empty."""
+    """The workloads to which the trait applies. If it is empty, the trait applies to all workloads.
+    """
     conflictsWith: list[str] | None
     """The traits that the trait conflicts with."""
     status: DefinitionHealth | None

@@ -230,7 +230,8 @@ def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
     found["actions"] = [_action_status(action) for action in run.actions]
     states = [call.state for action in run.actions for call in action.calls]
     completed = sum(each is RunState.COMPLETE for each in states)
-    # 100 only if the run is complete: artifacts are rendered after the last phase.
+    # The percentage is 100 only if the run is complete, because artifacts are rendered after the
+    # last phase.
     is_complete = run.state is RunState.COMPLETE
     percent = 100 if is_complete else min(100 * completed // max(len(states), 1), 99)
     found["progress"] = {"percentCompleted": str(percent), "lastTransitionTime": now}

@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RefusalReason:
-    """Why a phase cannot run: a message, the path of a field in the blueprint, and a hint."""
+    """The reason why a phase cannot run: a message, the path of a blueprint's field, and a hint."""
 
     fact: str
     path: tuple[str | int, ...]

@@ -44,7 +44,7 @@ class BlueprintFinding:
     fact: str
     path: _Path
     place: str
-    """Where the problem is: the file, the line and the path, as text."""
+    """The position of the problem: the file, the line and the path, as text."""
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
@@ -237,7 +237,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the violations of the schema, for which an API server would refuse the object."""
+    """Yield the violations of the schema. An API server would refuse the object because of them."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

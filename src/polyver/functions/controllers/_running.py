@@ -33,7 +33,7 @@ class RunningCall:
     place: int
     task: asyncio.Task[None]
     reason: str = ""
-    """Why the call was stopped; empty if it was not."""
+    """The reason why the call was stopped. Empty if the call was not stopped."""
 
     def stop(self, reason: str) -> None:
         """Cancel the call, but only once.

@@ -55,7 +55,7 @@ _OURS = ("event", "level", "timestamp")
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]
-"""Lends credentials to one call, and revokes them after it."""
+"""Lends credentials to one call, and revokes the credentials after the call."""
 
 
 class WorkerCalls:

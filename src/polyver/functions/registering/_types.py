@@ -177,7 +177,7 @@ class ArgumentField:
     description: str = ""
     nullable: bool = False
     unrendered: bool = False
-    """True if the function renders the templates in the argument itself."""
+    """True if the function, and not polyver, renders the templates in the argument."""
     renders: frozenset[str] | None = None
     """For an argument that polyver does not render: the keys whose templates are rendered with
     other data than `ctx.params`. None if no template of the argument can be checked before the

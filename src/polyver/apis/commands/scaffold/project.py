@@ -33,7 +33,10 @@ class KindsPackage:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder and its pyproject.toml, as text (None without such a file) and parsed."""
+    """A project: its folder, and its pyproject.toml as text and as parsed data.
+
+    The text is None if there is no pyproject.toml.
+    """
 
     root: Path
     toml: str | None

@@ -141,9 +141,10 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Return the CompositeResourceDefinition of a kind whose name sorts first.
+        """Return the CompositeResourceDefinition of a kind.
 
-        If several CompositeResourceDefinitions define the same kind, only one can be served.
+        If several CompositeResourceDefinitions define the same kind, only one of them can be
+        served. This is the definition whose name is first in alphabetical order.
         """
         return definitions[min(definitions)]
 

@@ -71,7 +71,7 @@ class FunctionEnvironment:
     def source(self) -> Path | None:
         """The copy of the package's folder, in which the command of the package runs.
 
-        None if there is none.
+        None if the environment has no copy.
         """
         found = self.folder / "source"
         return found if found.is_dir() else None

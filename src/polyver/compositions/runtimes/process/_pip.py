@@ -106,7 +106,7 @@ class EnvironmentInstaller:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables that pip needs, such as those for its package index."""
+    """Return the environment variables that pip needs, for example for its package index."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -43,7 +43,7 @@ class Timing:
     stable: float = 30.0
     """After this time of successful service, earlier failures are not counted any more."""
     drain: float = 30.0
-    """Time for calls in progress after the endpoint has changed or was removed."""
+    """Time in which calls in progress may finish after the endpoint has changed or was removed."""
     grace: float = 10.0
     """Shutdown grace period of a child."""
     build: float = 900.0

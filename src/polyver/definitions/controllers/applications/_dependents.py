@@ -77,7 +77,7 @@ class DefinitionUseIndex:
         names = [each.dependent.name.removeprefix("Application ") for each in changed]
         keys = {Key(*name.split("/")) for name in names}
         # If a release has changed, applications that failed to move to it try again. If the move is
-        # no longer needed, they remove the failure from the status.
+        # no longer needed, the failure is removed from their status.
         for release in before:
             if after.get(release.name) != release:
                 keys |= known.failed.get(release.pin, set())
