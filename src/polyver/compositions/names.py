@@ -106,7 +106,7 @@ def composition_revision_name(composition: str, content: str) -> str:
 
 
 def composed_name(prefix: str, uid: str, resource: str) -> str:
-    """Return the default name of a composed resource. It is the same in each reconcile.
+    """Return the default name of a composed resource. The name is the same in each reconcile.
 
     >>> composed_name("my-bucket", "7d3a", "bucket")
     'my-bucket-0e320350cff2'

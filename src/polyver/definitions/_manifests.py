@@ -68,7 +68,7 @@ class _Definition(Struct, rename="camel"):
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
     """Yield the lineage of each definition.
 
-    It has the versions from all documents of the definition.
+    The lineage has the versions from all documents of the definition.
     """
     for identity, lineage in lineages_in(documents).items():
         policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES

@@ -98,7 +98,7 @@ def _before(name: str, history: Sequence[RecordedRevision]) -> RecordedRevision:
 def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any]:
     """Build the application after a rollback to the revision `to`.
 
-    It has the spec of this revision, and a lock of its versions.
+    The result has the spec of this revision, and a lock of its versions.
     """
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}

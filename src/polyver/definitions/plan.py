@@ -89,7 +89,7 @@ def moved(
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
     """Yield the references that a new definition breaks.
 
-    They have referred to another definition until now.
+    These references have referred to another definition until now.
 
     The pins of these references name a definition with the same name in another namespace.
     """

@@ -158,7 +158,7 @@ class _Locks:
 class _Pins:
     """Assigns the resolutions in an application's status to its references.
 
-    Their order may differ.
+    The order of the resolutions may differ from the order of the references.
     """
 
     def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:

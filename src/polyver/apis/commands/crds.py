@@ -145,7 +145,7 @@ def _bundle(file: Path | None) -> str:
 def _admission(webhook: Webhook | None) -> Webhook:
     """Return the webhook's address without the path of conversions.
 
-    Its admission has other paths.
+    The admission webhooks have other paths.
     """
     if webhook is None:
         raise Misused("--admission needs --webhook-service or --webhook-url")

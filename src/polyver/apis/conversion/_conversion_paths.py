@@ -167,7 +167,7 @@ class Interpreter:
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
         """Convert an object over each edge of the path.
 
-        Its preserved fields are updated in place.
+        The preserved fields of the object are updated in place.
         """
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)

@@ -382,7 +382,10 @@ def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
 
 
 def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
-    """Return the `Settled` of some paths in a schema. It also covers the schemas of `far`."""
+    """Return the `Settled` of some paths in a schema.
+
+    The result also covers the schemas of `far`.
+    """
     found = place is not None and any(_has_default(place, path) for path in paths)
     return Settled(place is not None or far.has_schema, found or far.has_defaults)
 

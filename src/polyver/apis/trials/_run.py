@@ -173,7 +173,8 @@ class _Run:
     ) -> Iterator[ConversionTrial]:
         """Yield trials for an object.
 
-        They use all conversion paths for the first objects, and one random path for later objects.
+        For the first objects, the trials use all conversion paths; for later objects, one random
+        path.
         """
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
@@ -283,7 +284,7 @@ class _Run:
     def findings(self) -> Iterator[ConversionFinding]:
         """Yield one finding for each wrong field.
 
-        It names the shortest conversion path with this failure.
+        The finding names the shortest conversion path with this failure.
         """
         grouped: dict[tuple[str, str], list[TrialFailure]] = {}
         for _, broken in self.broken.values():

@@ -47,7 +47,7 @@ def objects_from_schema(
 def _values(schema: Schema) -> st.SearchStrategy[Any]:
     """Build a strategy for one value.
 
-    It rejects values that `anyOf`, `oneOf` or `not` do not allow.
+    The strategy rejects values that `anyOf`, `oneOf` or `not` do not allow.
     """
     options = [_merged(schema, option) for option in _options(schema)]
     found = st.one_of([_typed(option) for option in options])

@@ -199,7 +199,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A choice for a composite resource: its composition, its revision, or a function revision."""
+    """A choice for a composite resource: a composition, its revision, or a function revision."""
 
     part: str
     asks: str

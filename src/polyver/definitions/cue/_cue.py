@@ -119,8 +119,8 @@ class _Rendering:
         )
 
     def _parts(self) -> dict[str, Any]:
-        # A field that the template does not have is queried as `_` (any value). It unifies with a
-        # string.
+        # A field that the template does not have is queried as `_` (any value). This value unifies
+        # with a string.
         fields = [f'if ({name} & "") == _|_ {{{key}: {name}}}' for key, name in _PARTS.items()]
         names: dict[str, Path] = {key: (name,) for key, name in _PARTS.items()}
         return self._asked(

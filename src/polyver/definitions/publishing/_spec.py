@@ -339,7 +339,7 @@ def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
 def created_with(obj: ReadOnlyObject) -> str:
     """Return the API version in which a definition's spec was written.
 
-    It is read from `managedFields`.
+    The API version is read from `managedFields`.
     """
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):

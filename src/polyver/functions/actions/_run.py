@@ -298,7 +298,7 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """Effect: handle a call that a restart interrupted. It is made again, or its phase fails."""
+    """Effect: handle a call that a restart interrupted. The call is made again, or fails."""
 
     place: int
 

@@ -1,6 +1,6 @@
 """Parsed Blueprints and ActionSets.
 
-They contain the positions of their fields in the files, which error messages name.
+They contain the positions of their fields in the files. Error messages name these positions.
 """
 
 from __future__ import annotations

@@ -408,7 +408,7 @@ class _ForkServer:
     async def close(self) -> None:
         """Close the socket, and wait until the fork server has ended.
 
-        It kills its workers before.
+        Before its end, the fork server kills its workers.
         """
         self._gone()
         try:

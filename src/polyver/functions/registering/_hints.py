@@ -128,7 +128,10 @@ def _class(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
 
 
 def _wrapped(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
-    """Remove Annotated[…], Required[…] and similar parts of a hint. They do not change the type."""
+    """Remove Annotated[…], Required[…] and similar parts of a hint.
+
+    These parts do not change the type.
+    """
     return type_of(get_args(hint)[0], at, names)
 
 

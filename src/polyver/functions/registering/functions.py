@@ -92,7 +92,7 @@ class Functions:
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[FunctionCatalogue, ...] = ()
-    """Catalogues to which the method `at` applies. It does not change functions of other
+    """Catalogues to which the method `at` applies. The method does not change functions of other
     catalogues.
     """
     warnings: tuple[str, ...] = ()

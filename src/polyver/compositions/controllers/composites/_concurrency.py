@@ -13,8 +13,8 @@ Its next call is made alone, with no other call of the same revision in flight:
 - If the call is answered, the key is no longer a suspect.
 - If the call is lost, and the function has answered other keys since this key lost its previous
   call, then the input of this key is the cause. The key is *quarantined*: its calls are tried again
-  only after a back-off, which starts at one minute, and again alone. This is done even if other
-  keys get answers meanwhile.
+  only after a back-off, which starts at one minute, and again alone. The back-off applies even if
+  other keys get answers meanwhile.
 - If the call is lost, and no other key has got an answer since the previous lost call, then the
   function may fail for all keys. The key remains a suspect.
 

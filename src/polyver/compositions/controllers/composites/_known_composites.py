@@ -393,7 +393,7 @@ class FailedMoves:
 
         Return the keys to reconcile.
 
-        This is called when an annotation begins to allow the revision to delete objects.
+        This method is called when an annotation begins to allow the revision to delete objects.
         """
         found = [key for key, some in self._known.items() if any(revision in each for each in some)]
         for key in found:

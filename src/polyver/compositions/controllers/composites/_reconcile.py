@@ -527,7 +527,7 @@ class Composer:
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
         """Write references to the chosen Composition and revision to the spec.
 
-        This is done before they are used.
+        The references are written before the Composition and the revision are used.
         """
         change = references_patch(work.composite, composition, revision)
         if change:
