@@ -206,10 +206,7 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """Return the name of the CompositionRevision that a resource selects.
-
-        Return "" if it selects none.
-        """
+        """Return the name of the CompositionRevision that a resource selects; empty if none."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
