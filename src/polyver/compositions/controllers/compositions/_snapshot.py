@@ -51,7 +51,7 @@ def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
 
 
 class ClientCompositionLookup:
-    """Reads CRDs, CompositionRevisions and composite resources from an API server on demand."""
+    """Reads, on demand, CRDs, CompositionRevisions and composite resources from an API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

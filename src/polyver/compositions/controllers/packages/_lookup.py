@@ -145,7 +145,7 @@ class Compositions:
 
 
 class CompositionsOn:
-    """Reads CompositionRevisions and the composite resources that use them on demand."""
+    """Reads, on demand, CompositionRevisions and the composite resources that use them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
