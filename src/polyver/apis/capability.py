@@ -33,7 +33,10 @@ _TIMEOUT = 30.0
 async def serve_kinds(
     api: ApiServer, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Serve kinds declared in Python: CRDs, conversion and admission; return their controllers."""
+    """Serve kinds declared in Python: apply their CRDs, and add conversion and admission.
+
+    Return the controllers of these kinds.
+    """
     from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.apis.controllers.python_controllers import DeclaredController
 
@@ -51,7 +54,10 @@ async def serve_kinds(
 async def serve_conversions(
     api: ApiServer, client: Client, webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Serve the Conversions that users apply: conversion and admission; return their controller."""
+    """Serve the Conversions that users apply: add conversion and admission.
+
+    Return the controller of Conversions.
+    """
     from polyver.apis.admission.conversions import ConversionChecks
     from polyver.apis.controllers.conversions import ConversionController
     from polyver.apis.conversion_kind import CONVERSIONS
@@ -81,7 +87,7 @@ async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
 
 
 def own_webhook(address: str, ca: str) -> Webhook:
-    """Return the embedded server's own conversion webhook, for use in CustomResourceDefinitions."""
+    """Return the webhook by which CRDs name the conversion webhook of the embedded server."""
     from polyver.kube.objects.webhooks import Webhook
 
     bundle = base64.b64encode(ca.encode()).decode()
@@ -120,7 +126,7 @@ def _is_over(until: float) -> bool:
 
 
 def _contribution(settings: None, around: Surroundings) -> Contribution:
-    """Return the contribution that serves the Conversions of users, and its part of the page."""
+    """Return the contribution: it serves the Conversions of users, and adds kinds to the page."""
     del settings, around
     return Contribution(serve=serve_conversions, source=_source)
 

@@ -1,4 +1,4 @@
-"""The kind Conversion: an object that declares how to convert a kind, applied to an API server."""
+"""The kind Conversion. Users apply objects of this kind; each declares how to convert a kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ __all__ = [
 ]
 
 FORCED: Final = "conversion.polyver.dev/remove-by-force"
-"""Annotation that permits deleting a Conversion; its value lists the versions still in use."""
+"""Annotation that permits the deletion of a Conversion. Its value lists the versions that are still
+in use.
+"""
 
 CONVERSIONS: Final = Kind(
     "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
@@ -60,7 +62,9 @@ class ConversionV1Alpha1:
         versions: list[str]
         """All versions of the kind, including those that are not served."""
         hub: str | None
-        """The hub: the version through which conversions between other versions lead."""
+        """The hub. Conversions between two other versions convert to the hub first, and then to the
+        target version.
+        """
         edges: list[Edge] | None
         """The edges between versions, which form a tree."""
 

@@ -22,7 +22,9 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[str, Any]:
-    """Build the CustomResourceDefinition of a kind; `conversion` is its conversion webhook.
+    """Build the CustomResourceDefinition of a kind.
+
+    `conversion` is the conversion webhook of the kind.
 
     The manifest has the webhook only if the kind has several versions.
 

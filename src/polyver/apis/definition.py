@@ -29,7 +29,7 @@ Scope = Literal["Namespaced", "Cluster"]
 
 
 class InvalidKind(PolyverError):
-    """A kind is invalid; the error names the class or field that is the cause."""
+    """A kind is invalid. The error names the class or the field that is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class DefinedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind, its versions by Kubernetes version priority, and its conversion strategy."""
+    """A kind: its versions, sorted by Kubernetes version priority, and its conversion strategy."""
 
     group: str
     names: Names
@@ -107,8 +107,8 @@ class Definition:
     """
     webhook: Webhook | None = None
     hub: str = ""
-    """The version through which conversions between other versions lead; by default the storage
-    version.
+    """The hub: conversions between two other versions convert to this version first. By default,
+    the hub is the storage version.
     """
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

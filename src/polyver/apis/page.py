@@ -1,10 +1,9 @@
-"""The page's data of the capability apis.
+"""Data of the capability `apis` for the web page.
 
-A lineage is a kind, and a dependent is an object of the kind.
-
-The managedFields of an object name the API version in which each field manager wrote. These are the
-versions that the object uses. If a kind has a single version, its objects are not read, because
-they all use this version.
+A lineage is a kind, and a dependent is an object of the kind. The managedFields of an object name
+the API version in which each field manager wrote. The page shows these versions as the versions
+that the object uses. If a kind has a single version, its objects are not read, because they all use
+this version.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class _Kind:
     group: str
     kind: str
     resource: GroupVersionResource | None
-    """The kind in the version in which its objects are read; None if they are not read."""
+    """The kind, in the version in which its objects are read. None if its objects are not read."""
     releases: tuple[Release, ...]
     storage: str
     stored: tuple[str, ...]
@@ -106,7 +105,7 @@ class ApisSource(PageSource):
 
 
 def _name(kind: _Kind, key: Key) -> str:
-    # With the group: kinds of two groups may have the same name.
+    # The group is part of the name, because kinds of two groups may have the same name.
     return f"{kind.kind}.{kind.group} {'/'.join(filter(None, key))}"
 
 

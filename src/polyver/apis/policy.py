@@ -1,4 +1,4 @@
-"""The policy that resolves API versions: a request's apiVersion, else the preferred version."""
+"""The policy for API versions: the version of the request; by default, the preferred version."""
 
 from __future__ import annotations
 

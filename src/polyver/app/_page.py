@@ -25,7 +25,7 @@ __all__ = ["bind_page", "serving_page"]
 
 @contextmanager
 def bind_page(port: int | None) -> Iterator[socket.socket | None]:
-    """Bind the port of the web page, and yield its socket; yield None if `port` is None."""
+    """Bind the port of the web page, and yield its socket. If `port` is None, yield None."""
     if port is None:
         yield None
         return
@@ -43,9 +43,9 @@ async def serving_page(
     choices: Choices,
     log: Log,
 ) -> AsyncIterator[str]:
-    """Serve the web page until the context ends; yield its URL, which contains the token.
+    """Serve the web page until the context ends. Yield its URL, which contains the token.
 
-    Without a `listener` there is no web page, and the URL is empty.
+    If `listener` is None, there is no web page, and the URL is empty.
     """
     if listener is None:
         yield ""
@@ -61,7 +61,8 @@ async def serving_page(
     at = url(LOOPBACK, listener.getsockname()[1], scheme="http")
     address = f"{at}/?token={token}"
     _keep(credentials.folder.parent / "page.url", address)
-    # Without TLS: it never leaves this machine, and no browser would trust our certificate.
+    # The web page is served without TLS. Its data never leaves this machine, and no browser would
+    # trust our certificate.
     async with serving(page, listener, None, ending=page.end_streams):
         try:
             yield address

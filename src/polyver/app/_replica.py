@@ -51,7 +51,9 @@ _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
-"""Seconds after which a new Conversion is written to its CRD: by then, all replicas serve it."""
+"""Seconds after which the webhook of a new Conversion is written to the CRD. By then, all replicas
+can convert with this Conversion.
+"""
 _GRACE_PERIOD = 20.0
 
 
@@ -66,11 +68,13 @@ class ReplicaSettings:
     port: int
     namespace: str
     names: tuple[str, ...]
-    """The host names at which API servers call the webhook; the certificate is issued for them."""
+    """The host names at which API servers call the webhook. The certificate is issued for these
+    names.
+    """
     kinds: tuple[Kind, ...] = ()
     pair: PairSource | None = None
     """The certificate, if another program renews it. By default, the replicas share a certificate
-    that they renew themselves.
+    that polyver renews.
     """
     identity: str = ""
     terms: Terms = field(default_factory=Terms)
@@ -90,12 +94,14 @@ class Replica:
     failed: asyncio.Task[None]
     """A task that ends only if the controllers of this replica cannot continue."""
     retire: Callable[[], Awaitable[None]]
-    """Fails the readiness probe and stops the controllers; the webhooks still answer requests."""
+    """If True, the readiness probe fails and the controllers stop. The webhooks still answer
+    requests.
+    """
 
 
 @asynccontextmanager
 async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
-    """Run a replica until the context ends; raise a PolyverError if the replica cannot start."""
+    """Run a replica until the context ends. Raise a PolyverError if the replica cannot start."""
     log = Log(verbose=settings.verbose)
     identity = settings.identity or uuid.uuid4().hex
     async with AsyncExitStack() as undo:
@@ -103,7 +109,8 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
         client = await undo.enter_async_context(ClusterClient(settings.access))
         wired = _Wired(client, settings, identity, log)
         follow = ConversionController(client, wired.publish)
-        # Conversions and certificate first: API servers must not call before they are loaded.
+        # Load Conversions and the certificate first. API servers must not call before they are
+        # loaded.
         await follow.load()
         await wired.pair.start()
         app = wired.app
@@ -197,7 +204,8 @@ class _Wired:
     def publish(self, name: str, converter: Converter | None) -> None:
         """Replace the converter of the CRD `name`.
 
-        If `converter` is None, use the converter of the Python kind, or none if the kind has none.
+        If `converter` is None, use the converter of the kind that is declared in Python. If there
+        is no such kind, or if it has no converter, remove the converter.
         """
         own = self._kinds[name].converter if name in self._kinds else None
         if (found := converter or own) is not None:
@@ -217,7 +225,7 @@ class _Wired:
         self._log.info(f"this replica {fact}", holder=detail)
 
     def _acting(self) -> ControllerManager:
-        """Create the controller manager; only the leader among the replicas calls this."""
+        """Create the controller manager. Only the leader among the replicas calls this method."""
         self._engine = ControllerManager(self._client, self._controllers())
         return self._engine
 

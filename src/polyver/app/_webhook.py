@@ -1,7 +1,7 @@
-"""Starts the webhook of `polyver serve`, and reloads its conversions and certificate while it runs.
+"""Starts the webhook of `polyver serve`.
 
-`polyver serve` and the tests use the same function `webhook`, so the tests cover the code of the
-command.
+While it runs, its conversions and certificate are reloaded. `polyver serve` and the tests use the
+same function `webhook`, so the tests cover the code of the command.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 _LOOK_EVERY = 1.0
 _OLD_CONVERSIONS = "the old conversions stay in use"
 _GRACE_PERIOD = 20.0
-"""Seconds that requests in flight have to finish at a shutdown.
-
-With the default of `--linger`, the shutdown takes less than the 30 s that Kubernetes gives a pod.
+"""Seconds in which requests in flight must finish at a shutdown. With the default of `--linger`,
+the whole shutdown takes less than the 30 s that Kubernetes gives a pod.
 """
 
 
@@ -43,7 +42,7 @@ class WebhookSettings:
     most_body: int = MOST_BODY
     verbose: bool = False
     memory: int | None = None
-    """The memory limit of the process in bytes; by default, the limit of its control group."""
+    """The memory limit of the process in bytes. By default, the limit of its control group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class RunningWebhook:
 async def webhook(
     settings: WebhookSettings, load: Callable[[], ReviewHandlers], fingerprint: Callable[[], str]
 ) -> AsyncIterator[RunningWebhook]:
-    """Run a webhook until the context ends; raise a PolyverError if the webhook cannot start.
+    """Run a webhook until the context ends. Raise a PolyverError if the webhook cannot start.
 
     `load` returns the conversions. It is called at the start, when the result of `fingerprint`
     changes, and when the process receives SIGHUP.
@@ -134,7 +133,8 @@ class _Conversions:
             return
         self._asked = False
         served = await asyncio.to_thread(self._load)
-        # Set only after success: while files are invalid, loading is tried again.
+        # The fingerprint is stored only after loading has succeeded. So if files are invalid,
+        # loading is tried again.
         self._known = found
         self._app.serve(served)
         self._log.info("conversions reloaded", kinds=len(served.kinds))

@@ -1,6 +1,6 @@
 """The list of all capabilities of polyver, and the choice of capabilities for one control plane.
 
-There is no other list: to add a capability, add its folder and one entry in this list.
+To add a capability, add its folder and one entry in this list. There is no other list.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class UnknownCapability(PolyverError):
 
 
 def current_name(name: str) -> str:
-    """Return the current name of a capability; `name` is its current or its earlier name."""
+    """Return the current name of a capability. `name` is its current or an earlier name."""
     found = _EARLIER.get(name, name)
     if found not in NAMES:
         raise UnknownCapability(name)

@@ -36,7 +36,9 @@ class _ChosenCapabilities:
     capabilities: str | None = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
-        """Return the enabled capabilities with their settings, which include the loaded functions.
+        """Return the enabled capabilities with their settings.
+
+        The settings contain the loaded functions.
 
         Raise an error if the options are invalid.
         """
@@ -108,7 +110,8 @@ def _read(text: str) -> frozenset[str]:
 if TYPE_CHECKING:
     CapabilityOptions = _ChosenCapabilities
 else:
-    # One field for each capability, so that a new capability brings its options along.
+    # The class gets one field for each capability. So the options of a new capability are added
+    # automatically.
     CapabilityOptions = Parameter(name="*")(
         make_dataclass(
             "CapabilityOptions",

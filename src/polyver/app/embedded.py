@@ -67,8 +67,8 @@ class EmbeddedSettings:
     page_port: int | None = None
     """The port of the web page on the loopback address. Without a port, there is no web page."""
     new_store: bool = False
-    """True to create a store that is missing, although the folder has credentials of an earlier
-    one.
+    """True if a missing store is created even if the folder contains credentials of an earlier
+    store.
     """
     verify: bool = False
     """True to check all objects in the store at the start."""
@@ -90,24 +90,24 @@ class Embedded:
     """The name of the current context in the kubeconfig."""
     api: Handler
     page: str = ""
-    """The URL of the web page, with its token; empty if there is no web page."""
+    """The URL of the web page, with its token. Empty if there is no web page."""
 
 
 Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
-"""Opens the API handler on a store; the string is the server's address, for responses."""
+"""Opens the API handler on a store. The string is the address of the server, for responses."""
 
 
 @asynccontextmanager
 async def embedded(
     settings: EmbeddedSettings, *, opens: Opens | None = None
 ) -> AsyncIterator[Embedded]:
-    """Run a control plane until the context ends; raise a PolyverError if it cannot start."""
+    """Run a control plane until the context ends. Raise a PolyverError if it cannot start."""
     from polyver.kube.http.listener import bind, serving
     from polyver.kube.server.asgi import certificate_state
     from polyver.kube.server.identity import Identities
 
     async with AsyncExitStack() as undo:
-        # The port first: it is the most frequent failure, and nothing has changed before it.
+        # Bind the port first. This step fails most often, and nothing has been changed before it.
         listener = undo.enter_context(bind(settings.host, settings.port))
         page_listener = undo.enter_context(bind_page(settings.page_port))
         folder = undo.enter_context(_folder(settings.data))
@@ -144,7 +144,10 @@ async def embedded(
 
 @dataclass(slots=True)
 class _Behind:
-    """Holds the controller manager, for metrics; `engine` is None before the controllers start."""
+    """Contains the controller manager, for metrics.
+
+    `engine` is None before the controllers start.
+    """
 
     engine: ControllerManager | None = None
 
@@ -160,7 +163,7 @@ async def _pipeline(
     behind: _Behind,
     folder: Path,
 ) -> AsyncIterator[Handler]:
-    """Run the API server with polyver's own CRDs and all controllers; yield its API handler."""
+    """Run the API server with polyver's own CRDs and all controllers. Yield its API handler."""
     from polyver.client.in_process import DirectClient
     from polyver.controllers import (
         AccountController,
@@ -195,7 +198,7 @@ async def _pipeline(
 
 @contextlib.contextmanager
 def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
-    """Yield credentials for the worker process of one call; they are revoked after the call."""
+    """Yield credentials for the worker process of one call. After the call, they are revoked."""
     from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
     from polyver.kube.server.identity import FUNCTIONS
 
@@ -212,7 +215,10 @@ async def _serve(
     api: ApiServer,
     webhook: Webhook,
 ) -> list[Controller[Any]]:
-    """Serve polyver's own kinds and the Python kinds, with admission; return their controllers."""
+    """Serve polyver's own kinds and the Python kinds, with admission.
+
+    Return the controllers of the kinds.
+    """
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
@@ -225,7 +231,8 @@ async def _serve(
         if each.serve is not None:
             found += await each.serve(api, client, webhook)
     if kinds or contributions:
-        # Kinds with a Conversion need the same admission as kinds in Python.
+        # The objects of kinds with a Conversion need the same admission as the objects of Python
+        # kinds.
         found += await serve_kinds(api, client, kinds, webhook)
     for each in contributions:
         found += await _contribute(each, api, client)
@@ -283,7 +290,10 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
-    """Return the problem of the store that makes the server not ready; empty if the store works."""
+    """Return the problem of the store that makes the server not ready.
+
+    Return "" if the store works.
+    """
     try:
         _ = store.revision
     except Exception as error:
@@ -336,7 +346,7 @@ def _report(log: Log, problem: str) -> None:
 
 
 def _verify(store: Store, folder: Path) -> None:
-    """Read all objects in the store; raise StoreDamaged if one of them is not valid JSON."""
+    """Read all objects in the store. Raise StoreDamaged if an object is not valid JSON."""
     import msgspec
 
     from polyver.kube.store.interface import StoreDamaged
@@ -355,7 +365,7 @@ def _verify(store: Store, folder: Path) -> None:
 
 
 def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credentials, bool]:
-    """Open the credentials, and log why some were renewed; return also whether any was renewed."""
+    """Open the credentials, and log why some were renewed. Also return whether any were renewed."""
     reasons: list[str] = []
     credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
     for reason in reasons:
@@ -367,7 +377,7 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-# A server that runs for a year must not fail when its certificate expires or the clock jumps.
+# Renew the certificate while the server runs: a server may run for a year, and the clock may jump.
 
 
 async def _renew(

@@ -1,4 +1,7 @@
-"""`polyver install`: apply or print the manifests with which `polyver run` runs on a cluster."""
+"""`polyver install`: apply or print manifests.
+
+With these manifests, `polyver run` runs on a cluster.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def install(
         The container image to run. It must contain `polyver` on its PATH, and the modules of
         --kinds and --functions.
     namespace
-        The namespace to install into; it is created if needed.
+        The namespace of the installation. If it does not exist, the command creates it.
     replicas
         The number of replicas.
     kinds
@@ -83,7 +86,7 @@ def install(
         Change existing objects that `polyver install` did not create, and fields that other field
         managers own. Without this option, the command refuses to change them.
     wait
-        The maximum number of seconds to wait until new replicas have replaced the old ones. The
+        The maximum number of seconds to wait until new replicas have replaced the old replicas. The
         command waits only if existing CustomResourceDefinitions get new versions. It adds these
         versions after the wait, because the old replicas cannot convert them.
     traceback

@@ -25,7 +25,7 @@ app = App(
 
 Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
 )
-# Names, not imports: a command is loaded when it runs.
+# The commands are given as names, not as imports: a command is loaded when it runs.
 _COMMANDS = {
     **{name: f"polyver.app.{name}:app" for name in ("install", "run", "serve", "uninstall", "up")},
     **{
@@ -39,13 +39,13 @@ for _name, _at in sorted(_COMMANDS.items()):
 
 
 def load_all() -> None:
-    """Import the modules of all commands: `polyver --help` lists the commands with descriptions."""
+    """Import the modules of all commands. `polyver --help` needs them for the list of commands."""
     for name in app:
         app[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; print errors without a traceback."""
+    """Run one command and return its exit code. Errors are printed without a traceback."""
     _prepare_streams()
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     code = _exit.OK
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make stdout and stderr accept any string; replace a closed stream by the null device."""
+    """Make stdout and stderr accept any string. A closed stream is replaced by the null device."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -90,7 +90,7 @@ def _prepare_streams() -> None:
 
 
 def _abandon_output() -> None:
-    """Redirect stdout to the null device, so that Python's final flush does not fail."""
+    """Redirect stdout to the null device, so that Python's flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -92,8 +92,8 @@ def run(
         NAMESPACE/NAME. cert-manager injects the CA of this Certificate into
         CustomResourceDefinitions and webhook configurations.
     linger
-        The shutdown delay in seconds. After SIGTERM, this replica reports for this time that it is
-        not ready, but still answers reviews, so that API servers can stop calling it.
+        The shutdown grace period in seconds. For this time after SIGTERM, this replica still
+        answers reviews, but reports that it is not ready, so that API servers stop calling it.
     verbose
         Log every conversion review and every admission review.
     traceback
@@ -134,7 +134,8 @@ async def _run(settings: ReplicaSettings, linger: float) -> None:
     ended = signalled()
     async with replica(settings) as running:
         _announce(running, settings)
-        # Loaded objects stay; the garbage collector need not scan them repeatedly.
+        # Exclude the loaded objects from garbage collection. They are used until the end, so
+        # scanning them again and again would be useless.
         gc.collect()
         gc.freeze()
         over: set[asyncio.Future[Any]] = {ended, running.failed}

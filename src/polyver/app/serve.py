@@ -90,8 +90,8 @@ def serve(
         waits until enough memory is free. If it waits too long, the webhook server answers it with
         the HTTP status 429.
     linger
-        The shutdown delay in seconds. After SIGTERM, the webhook server reports for this time that
-        it is not ready, but still answers reviews, so that API servers can stop calling it.
+        The shutdown grace period in seconds. For this time after SIGTERM, the webhook server still
+        answers reviews, but reports that it is not ready, so that API servers stop calling it.
     verbose
         Log every conversion review and every admission review.
     """
@@ -142,7 +142,8 @@ async def _serve(
     ended = signalled()
     async with webhook(settings, load, changes) as running:
         _announce(running, settings)
-        # Loaded objects stay; the garbage collector need not scan them repeatedly.
+        # Exclude the loaded objects from garbage collection. They are used until the end, so
+        # scanning them again and again would be useless.
         gc.collect()
         gc.freeze()
         number = await ended

@@ -1,4 +1,7 @@
-"""`polyver uninstall`: remove what `polyver install` applied to a cluster; keep users' objects."""
+"""`polyver uninstall`: remove what `polyver install` applied to a cluster.
+
+Users' objects are kept.
+"""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
     from polyver.cli.loading import Manifest
 
-# Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
-# nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays valid.
+# The default port. Local clusters often use 6443 (k3s, kubeadm, Docker Desktop, Colima), 6444, 6445
+# and 8443 (minikube). The default is a fixed number, so that a kubeconfig stays valid.
 PORT = 6450
 _IN_MEMORY = ":memory:"
 _USUAL = CapabilityOptions()
@@ -110,7 +110,8 @@ def up(
         _data(data), host, port, kubeconfig, verbose, choices, own, at, new_store, verify
     )
     manifests = _manifests(load or [])
-    # Nothing that is loaded is released again: the garbage collector would scan it in vain.
+    # No object that is loaded during the start is released again, so garbage collection would be
+    # useless here.
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -153,9 +154,11 @@ async def _serve(settings: EmbeddedSettings, manifests: Sequence[Manifest]) -> N
     began = time.monotonic()
     ended = signalled()
     async with embedded(settings) as running:
-        # Loaded objects stay; the garbage collector need not scan them repeatedly.
+        # Exclude the loaded objects from garbage collection. They are used until the end, so
+        # scanning them again and again would be useless.
         gc.freeze()
-        # A list makes and drops tens of thousands of objects, none of which hold each other.
+        # Reading a list creates and releases tens of thousands of objects. None of these objects
+        # are in a cycle, so garbage collection can be rare.
         gc.set_threshold(20_000, 10, 10)
         gc.enable()
         if manifests:

@@ -1,7 +1,7 @@
 """Reads the function reference of a pipeline step from stored data, even if the data is invalid.
 
-An invalid value counts as missing. The selectors of this module are used to choose the revision of
-a step, and to find the users of a revision.
+An invalid value is treated as missing. The selectors of this module are used to choose the revision
+of a step, and to find the users of a revision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REVISION_FIELDS: Final = ("functionRevisionRef", "functionRevisionSelector")
 
 
 def step_selector(step: object) -> Selector:
-    """Return the selector of a step; the name of a revision takes precedence over labels.
+    """Return the selector of a step. The name of a revision takes precedence over labels.
 
     >>> print(step_selector({"functionRevisionSelector": {"matchLabels": {"channel": "alpha"}}}))
     channel=alpha
@@ -53,11 +53,11 @@ def labels_in(selector: object) -> dict[str, str]:
 
 
 def named(reference: object) -> str:
-    """Return the name in a reference; empty if there is none."""
+    """Return the name in a reference. Return "" if there is no name."""
     name = mapping(reference).get("name")
     return name if isinstance(name, str) else ""
 
 
 def mapping(value: object) -> ReadOnlyObject:
-    """Return the value if it is a mapping, else an empty mapping."""
+    """Return the value if it is a mapping; otherwise return an empty mapping."""
     return value if isinstance(value, Mapping) else {}

@@ -1,7 +1,7 @@
 """The rules for numbering and selecting revisions of Compositions and of Functions.
 
 Each revision of a Composition or a Function has its own number, and the revision with the current
-content has the highest one. A policy states how a selector chooses among these revisions.
+content has the highest number. A policy states how a selector chooses among these revisions.
 """
 
 from __future__ import annotations
@@ -49,15 +49,17 @@ T = TypeVar("T", bound=Numbered)
 
 
 def next_number(known: Iterable[Numbered]) -> int:
-    """Return the number after the highest one in use; 1 if there are no revisions."""
+    """Return the next revision number: the highest number plus 1; 1 if there are no revisions."""
     highest = max((Serial(each.number) for each in known), default=None)
     return highest.number + 1 if highest is not None else 1
 
 
 def distinct(known: Iterable[T]) -> dict[str, T]:
-    """Return revisions by name; if two have the same number, give a new number to the second one.
+    """Return revisions by name.
 
-    Two revisions can have the same number if two controllers ran at the same time for a moment.
+    If two revisions have the same number, give a new number to the second.
+
+    Two revisions can have the same number if two controllers ran at the same time for a short time.
     """
     found: dict[str, T] = {}
     numbers: set[int] = set()
@@ -126,8 +128,8 @@ COMPOSITIONS_MANUAL = replace(
     keeps=frozenset({Unspecified, Labels}),
     moves_when_unmatched=True,
 )
-"""Policy with `compositionUpdatePolicy: Manual`: the revision in use is kept until the selector no
-longer matches it.
+"""Policy with `compositionUpdatePolicy: Manual`. The composite resource keeps its revision as long
+as the selector matches this revision.
 """
 
 

@@ -28,8 +28,8 @@ __all__ = ["CAPABILITY", "package_controllers", "package_links"]
 def _contribution(settings: PackageSettings | None, around: Surroundings) -> Contribution:
     """Return the kinds, checks and controllers that the capability adds to a control plane.
 
-    `around` has the folder for functions that run as processes, and the namespace for functions
-    that run as Deployments.
+    `around` contains the folder for functions that run as processes, and the namespace for
+    functions that run as Deployments.
     """
     from polyver.compositions.admission.compositions import COMPOSITIONS_WANTED
     from polyver.compositions.admission.packages import PACKAGES_WANTED
@@ -83,7 +83,10 @@ def package_links(client: Client, users: Users, *, several: bool) -> list[Admiss
 def package_controllers(
     client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
-    """Return the controllers of the capability compositions; at their end, they close `runtime`."""
+    """Return the controllers of the capability `compositions`.
+
+    They close `runtime` when they end.
+    """
     from polyver.compositions.controllers.composites import CompositeController
     from polyver.compositions.controllers.compositions import (
         CompositeDefinitionController,

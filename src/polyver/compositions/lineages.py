@@ -117,7 +117,10 @@ def _composition_release(document: Document) -> tuple[str, Release]:
 
 
 def content_digest(image: str) -> str:
-    """Return the digest in the reference of an image; if it has none, return the reference."""
+    """Return the digest in the reference of an image.
+
+    If the reference has no digest, return the reference.
+    """
     _, found, hexadecimal = image.partition("@sha256:")
     return f"sha256:{hexadecimal}" if found else image
 

@@ -32,7 +32,10 @@ __all__ = [
 
 
 class Ready(IntEnum):
-    """Readiness of a resource, as a function reports it; UNSPECIFIED if it reports none."""
+    """The readiness that a function reports for a resource.
+
+    UNSPECIFIED if it reports no readiness.
+    """
 
     UNSPECIFIED = 0
     TRUE = 1
@@ -49,7 +52,7 @@ class Severity(IntEnum):
 
 
 class Target(IntEnum):
-    """Target of a result or a condition; UNSPECIFIED means the composite resource."""
+    """Target of a result or a condition. UNSPECIFIED means the composite resource."""
 
     UNSPECIFIED = 0
     COMPOSITE = 1
@@ -114,9 +117,12 @@ class Request:
     """Results for `requirements.extra_resources`, the former name of `requirements.resources`."""
     credentials: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     required_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """Results for `requirements.resources`; empty for a requirement that no object matches."""
+    """Results for `requirements.resources`. If no object matches a requirement, its result is
+    empty.
+    """
     required_schemas: Mapping[str, Object] = field(default_factory=dict)
-    """OpenAPI schemas for `requirements.schemas`; empty for a schema that does not exist."""
+    """OpenAPI schemas for `requirements.schemas`. If a schema does not exist, its value is empty.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelector:
-    """The resources that a function requires: one by its name, or all with some labels."""
+    """The resources that a function requires: one named resource, or all with some labels."""
 
     api_version: str = ""
     kind: str = ""

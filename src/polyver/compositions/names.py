@@ -34,8 +34,8 @@ __all__ = [
 PACKAGE: Final = "pkg.crossplane.io/package"
 """Label with the name of the package (Function) that a revision belongs to."""
 ENDPOINT: Final = "polyver.dev/endpoint"
-"""Annotation with the address of an external server that serves a Function or a FunctionRevision:
-HOST:PORT, or http://HOST:PORT without TLS, for development.
+"""The address of an external server that serves a Function or a FunctionRevision: HOST:PORT, or
+http://HOST:PORT without TLS, for development.
 """
 COPIED: Final = "package.polyver.dev/copied-labels"
 """Annotation that lists the labels which a revision has copied from its Function. The list includes
@@ -46,11 +46,11 @@ FORCED: Final = "package.polyver.dev/forced"
 IN_USE: Final = "package.polyver.dev/in-use"
 """Finalizer of Functions and FunctionRevisions that compositions use."""
 SERVED: Final = "package.polyver.dev/served"
-"""Finalizer of a FunctionRevision that is served, or may be."""
+"""Finalizer of a FunctionRevision that is served, or that may be served."""
 USED: Final = "composition.polyver.dev/in-use"
 """Finalizer of Compositions and CompositionRevisions that composite resources use."""
 DEFINED: Final = "composition.polyver.dev/defined"
-"""Finalizer of a CompositeResourceDefinition whose kind is served, or may be."""
+"""Finalizer of a CompositeResourceDefinition whose kind is served, or may be served."""
 DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
 """Annotation (`true`) that allows the deletion of an object although composite resources use it."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
@@ -70,7 +70,7 @@ RESOURCE: Final = "crossplane.io/composition-resource-name"
 PAUSED: Final = "crossplane.io/paused"
 """Annotation (`true`) of a composite resource that must not be reconciled."""
 CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
-"""Finalizer that Crossplane adds to composite resources; polyver only removes it."""
+"""Finalizer that Crossplane adds to composite resources. polyver only removes it."""
 CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 """Type of Secrets with connection details."""
 LONGEST_LABEL: Final = 63
@@ -84,7 +84,9 @@ _HEXADECIMAL = re.compile(r"(?:[a-z0-9]+:)?([0-9a-f]{12,})")
 
 
 def revision_name(function: str, digest: str) -> str:
-    """Return the name of the function revision with this digest, which may be a package reference.
+    """Return the name of the function revision with this digest.
+
+    The digest may be a package reference.
 
     >>> revision_name("function-a", "sha256:0123456789abcdef")
     'function-a-0123456789ab'
@@ -104,7 +106,7 @@ def composition_revision_name(composition: str, content: str) -> str:
 
 
 def composed_name(prefix: str, uid: str, resource: str) -> str:
-    """Return the default name of a composed resource. It is the same in each reconcile.
+    """Return the default name of a composed resource. The name is the same in each reconcile.
 
     >>> composed_name("my-bucket", "7d3a", "bucket")
     'my-bucket-0e320350cff2'

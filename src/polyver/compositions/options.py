@@ -49,7 +49,7 @@ class CompositionOptions:
 
     @property
     def given(self) -> str:
-        """The options that need the capability, for messages; empty if none of them is given."""
+        """The given options that need the capability, for messages; empty if none is given."""
         return "--packages and --allow-packages" if self.packages or self.allow_packages else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> PackageSettings:

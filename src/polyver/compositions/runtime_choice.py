@@ -25,7 +25,8 @@ def runtime_for(
 ) -> Runtime:
     """Return the runtime of function revisions.
 
-    This is the runtime in the settings, if there is one; else child processes or Deployments.
+    If the settings contain a runtime, this runtime is returned. Otherwise, the runtime uses child
+    processes or, on a cluster, Deployments.
     """
     if settings.runtime is not None:
         return settings.runtime

@@ -21,15 +21,19 @@ class PackageSettings:
     """Settings for the packages of composition functions."""
 
     file: Path | None = None
-    """File with a mapping from references to folders, wheels and requirements that may run."""
+    """File that maps package references to folders, wheels and requirements. These packages may
+    run.
+    """
     allows_others: bool = False
-    """True if `file:` and `pypi:` references that the file does not name may run."""
+    """True if packages may run that `file:` and `pypi:` references name, but the file does not."""
     several: bool = True
     """The feature FunctionRevisions: functions may have several active revisions."""
     memory: int | None = None
-    """Memory limit of a function's process in bytes, 0 for none; None for the default."""
+    """Memory limit of a function's process in bytes. 0 means no limit; None means the default
+    limit.
+    """
     runtime: Runtime | None = None
-    """Runtime of function revisions; None for child processes or, on a cluster, Deployments."""
+    """Runtime of function revisions. None means child processes or, on a cluster, Deployments."""
 
     @property
     def runs_processes(self) -> bool:
@@ -38,7 +42,7 @@ class PackageSettings:
 
 
 def read_memory_limit(text: str | None) -> int | None:
-    """Parse the value of `--package-memory`; return None if the option is not given."""
+    """Parse the value of `--package-memory`. Return None if the option is not given."""
     if text is None:
         return None
     from polyver.compositions.runtimes.process import InvalidMemory, read_memory

@@ -45,7 +45,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key of the reference; it stays the same if the application's references are reordered."""
+        """Key of the reference. It stays the same if a user changes the order of the references."""
         return self.kind, self.component, self.definition.rpartition("/")[2]
 
     @property

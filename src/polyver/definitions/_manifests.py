@@ -2,8 +2,8 @@
 
 A definition in v1beta1 publishes one version; a definition in v2beta1 publishes a list of versions.
 A definition without any version number is a legacy definition, which has numbered revisions. If
-several documents declare the same legacy definition, each document is the next revision, unless its
-content is that of the document before.
+several documents declare the same legacy definition, each document is the next revision. A document
+with the same content as the document before it is no new revision.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class _Definition(Struct, rename="camel"):
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield the lineage of each definition, with the versions from all its documents."""
+    """Yield the lineage of each definition.
+
+    The lineage has the versions from all documents of the definition.
+    """
     for identity, lineage in lineages_in(documents).items():
         policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
         yield FoundLineage(lineage, policies, "/".join(filter(None, identity)))
@@ -100,7 +103,7 @@ prepare(_Definition, _WholeDefinition)
 def definitions_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the definitions among documents; one without a namespace gets `namespace`."""
+    """Return the definitions among documents. A definition without a namespace gets `namespace`."""
     return [
         (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
         for document in objects_of(documents, GROUP, *KINDS)
@@ -169,7 +172,10 @@ prepare(_Application)
 def applications_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the applications among documents; one without a namespace gets `namespace`."""
+    """Return the applications among documents.
+
+    An application without a namespace gets `namespace`.
+    """
     return [
         (document, _placed(document, document.read(_Application).metadata, namespace))
         for document in objects_of(documents, GROUP, "Application")
@@ -262,8 +268,8 @@ class _Published:
     ) -> Iterator[tuple[Release, _Path]]:
         """Yield the next numbered revision of a legacy definition, unless its content is unchanged.
 
-        Unchanged content is a new revision as well, if an annotation of the document gives the
-        revision a new name.
+        If an annotation of the document gives the revision a new name, the document is a new
+        revision even if its content is unchanged.
         """
         content = digest(_content(document, path))
         serial = Serial(len(self.releases) + 1)

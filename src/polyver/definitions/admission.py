@@ -1,8 +1,8 @@
 """Admission checks of definitions, their revisions and applications.
 
 A write that changes only labels, or annotations that no check reads, is not refused. The
-controllers check the same rules again, because clients can write while the admission webhook is not
-called.
+controllers check the same rules again, because kube-apiserver may have stored an object without
+calling the admission webhook.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Ad
         name,
         group=GROUP,
         plural=kind.names.plural,
-        # `exact`: the checks need the API version in which the object is written.
+        # `exact`: the checks must get the object in the API version in which the client writes it.
         versions=tuple(kind.versions),
         operations=operations,
         mutates=mutates,
@@ -71,7 +71,8 @@ def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Ad
     )
 
 
-# The webhook rules for kinds with a conversion already cover creating and updating definitions.
+# Creating and updating definitions is covered already by the webhook rules for kinds with a
+# conversion.
 DEFINITIONS_WANTED: Final = (
     *(_wanted("records", kind, *_WRITES, mutates=True) for kind in DEFINITIONS),
     *(_wanted("removals", kind, "DELETE") for kind in DEFINITIONS),
@@ -79,9 +80,8 @@ DEFINITIONS_WANTED: Final = (
     _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
     _wanted("checks", APPLICATIONS, *_WRITES),
 )
-"""Resources and operations for which API servers call the admission webhook of these checks.
-
-The rules for kinds with a conversion are elsewhere.
+"""Resources and operations for which API servers call the admission webhook of these checks. The
+webhook rules for kinds with a conversion are not in this list.
 """
 
 
@@ -106,7 +106,7 @@ class DefinitionLookup(Protocol):
 
 
 class DefinitionChecks:
-    """Records the API version in which a definition is created; refuses invalid definitions."""
+    """Records the API version in which a definition is created, and refuses invalid definitions."""
 
     def __init__(self, published: DefinitionLookup, *, gate: GatePolicy = "refuse") -> None:
         self._published = published
@@ -140,7 +140,10 @@ class DefinitionChecks:
         review.warnings += [*decision.warnings, *map(str, decision.forced)]
 
     async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
-        """Decide which versions a write of a definition publishes and removes, or refuse it."""
+        """Decide which versions a write of a definition publishes and removes.
+
+        Raise an error if the write is refused.
+        """
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
         if refused or problems:
@@ -149,7 +152,8 @@ class DefinitionChecks:
         known = [*filter(None, map(known_revision, await self._published.revisions(*names)))]
         holders = holders_of(await self._published.holders(definition.namespace))
         removed = removed_of(old, definition, known) if old is not None else []
-        # In a thread: comparing many schemas takes time, and must not block the event loop.
+        # Run this in a thread: comparing many schemas takes time, and must not block the event
+        # loop.
         decision = await asyncio.to_thread(
             decide, definition, known, removed, holders=holders, gate=self._gate
         )
@@ -175,7 +179,7 @@ def _annotations(obj: Object) -> Object:
 def note(obj: Object, old: Object | None, version: str) -> None:
     """Set the annotation that records the API version in which a definition was created.
 
-    A value that the client has set in this annotation is ignored.
+    If the client has set this annotation itself, its value is replaced.
     """
     metadata = obj["metadata"]
     before = ((old or {}).get("metadata") or {}).get("annotations") or {}
@@ -246,9 +250,10 @@ class RevisionChecks:
         _refuse_use(review, definition, [*known], found, only=review.name)
 
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
-        """Read a definition, and the versions of it that may be removed by force.
+        """Read a definition. Also return the versions of it that may be removed by force.
 
-        A version that the definition still lists must not be removed, not even by force.
+        A version that the definition still lists must not be removed, even if the annotation names
+        it.
         """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:
@@ -281,7 +286,8 @@ class ApplicationChecks:
             found = [each for each in found if each not in known]
         review.warnings += [f"{each}; the application is not applied" for each in found]
         if review.old is not None and _annotations(review.old) == _annotations(review.object):
-            return  # a value that was written without these checks must not block other writes
+            # a value that was stored without these checks must not make all later writes fail
+            return
         try:
             uses.check_application(review.object)
         except PolyverError as error:

@@ -1,7 +1,7 @@
 """The history of an application: its ApplicationRevisions, and rollback to an earlier revision.
 
 A rollback restores the old spec together with a lock of the old versions. Without the lock, a
-reference that requests a series would move to the newest release again at once.
+reference that requests a series would immediately move to the newest release again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class RecordedRevision:
     published: str | None
     """Value of `app.oam.dev/publishVersion`."""
     same_as: int | None
-    """Number of the first revision with the same content; None if this is the first one."""
+    """Number of the first revision with the same content. None if no earlier revision has the same
+    content.
+    """
 
     @property
     def places(self) -> tuple[Locked, ...]:
@@ -67,7 +69,10 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 
 
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
-    """Find the revision for a rollback: `to`, or else the newest one with other content."""
+    """Find the revision for a rollback: the revision `to`.
+
+    By default, find the newest revision with other content.
+    """
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it was never resolved")
     if not to:
@@ -91,7 +96,10 @@ def _before(name: str, history: Sequence[RecordedRevision]) -> RecordedRevision:
 
 
 def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any]:
-    """Build the application after a rollback: with the spec and a lock of the revision `to`."""
+    """Build the application after a rollback to the revision `to`.
+
+    The result has the spec of this revision, and a lock of its versions.
+    """
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
     annotations.pop(PUBLISH_VERSION, None)

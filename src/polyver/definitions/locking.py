@@ -50,10 +50,13 @@ class Lock:
 
     applications: Mapping[Named, tuple[Locked, ...]]
     namespace: str = ""
-    """The only namespace that the lock covers; empty for all namespaces."""
+    """The namespace to which the lock is limited; empty if the lock covers all namespaces."""
 
     def inside(self, namespace: str) -> Lock:
-        """Return the part of the lock for one namespace; the whole lock if `namespace` is empty."""
+        """Return the part of the lock for one namespace.
+
+        If `namespace` is empty, return the whole lock.
+        """
         if not namespace or namespace == self.namespace:
             return self
         kept = {name: places for name, places in self.applications.items() if name[0] == namespace}
@@ -62,7 +65,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class LockOf:
-    """The lock of the applications that can be resolved, and the errors of all others."""
+    """The lock of the applications that can be resolved, and the errors of other applications."""
 
     lock: Lock
     failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
@@ -74,7 +77,7 @@ def lock_of(
     *,
     namespace: str = "",
 ) -> LockOf:
-    """Resolve applications with the pins in their status; return a lock of the resolved versions.
+    """Resolve applications with the pins in their status. Return a lock of the resolved versions.
 
     `homes` returns the lineages of the definitions of a kind and name.
     """
@@ -179,7 +182,7 @@ class Difference:
 
     application: str
     what: str
-    """Sort of the difference: `application`, `place` (a reference), `version`, `digest`, …"""
+    """The type of the difference: `application`, `place` (a reference), `version`, `digest`, …"""
     locked: str
     found: str
     place: str = ""
@@ -197,9 +200,9 @@ def differences(
     found: Lock,
     failures: Mapping[Named, Sequence[PolyverError]] | None = None,
 ) -> list[Difference]:
-    """Compare a lock with the lock `found`; return all differences, sorted by application.
+    """Compare a lock with the lock `found`. Return all differences, sorted by application.
 
-    `failures` are the errors of existing applications that do not resolve.
+    `failures` are the errors of existing applications that cannot be resolved.
     """
     failed = failures or {}
     made: list[Difference] = []
@@ -244,7 +247,7 @@ _COMPARED = ("definition", "requested", "version", "revision", "digest")
 def _in_place(name: str, wanted: Locked, found: Locked) -> Iterable[Difference]:
     other = [each for each in _COMPARED if getattr(wanted, each) != getattr(found, each)]
     if "version" in other:
-        # Another version implies another revision and digest: report only the version.
+        # If the versions differ, the revision and the digest differ too. Report only the version.
         other = [each for each in other if each not in ("revision", "digest")]
     for each in other:
         sides = getattr(wanted, each), getattr(found, each)

@@ -70,7 +70,10 @@ class ReleaseChoice:
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The chosen releases that are optional: their references may keep the current release."""
+        """The chosen releases that are optional.
+
+        If the move fails, the references keep their release.
+        """
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -106,20 +109,20 @@ def _target(chosen: ChosenVersion) -> MoveTarget:
         str(release.version),
         chosen.revision,
         release.digest,
-        # Objects that only the release has made are deleted when the release is taken back.
+        # If a release is rolled back, objects that only this release has made are deleted.
         allows_deletion(release) or is_taken_back(chosen.resolution),
     )
 
 
 def is_taken_back(resolution: Resolution) -> bool:
-    """Report whether a rollout takes back the release that the dependent uses now."""
+    """Report whether a rollout rolls back the release that the dependent uses now."""
     pin = resolution.question.dependent.pin
     used = resolution.question.lineage.get(pin.release) if pin is not None else None
     return used is not None and used.gate is not None and used.gate.returns
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
-    """Find the current releases that references may keep instead of the chosen ones."""
+    """Find, for each reference, the current release if the reference may keep it."""
     kept = {}
     for each in chosen:
         dependent, release = each.use.dependent, each.resolution.release
@@ -185,7 +188,7 @@ def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by:
 def failed_before(
     application: ReadOnlyObject, targets: Iterable[MoveTarget], inputs: str
 ) -> dict[MoveTarget, ReadOnlyObject]:
-    """Return the targets to which, according to the status, a move failed with the same inputs."""
+    """Return the targets to which a move with the same inputs has failed, as the status reports."""
     status: ReadOnlyObject = application.get("status") or {}
     known = {}
     for each in status.get("resolutions") or ():
@@ -219,10 +222,10 @@ class Piece(NamedTuple):
 
 
 def role_of(piece: Piece) -> Role:
-    """Return the role of an object: its component, kind and name.
+    """Return the role of an object: its component, its kind and its name.
 
     If a deleted object and a new object have the same role, the new object may replace the deleted
-    one.
+    object.
     """
     return Role(piece.component, piece.kind, piece.name)
 

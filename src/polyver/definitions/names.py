@@ -32,12 +32,14 @@ API_VERSION: Final = "definition.polyver.dev/api-version"
 AUTO_UPDATE: Final = "app.oam.dev/autoUpdate"
 PUBLISH_VERSION: Final = "app.oam.dev/publishVersion"
 LOCK: Final = "app.polyver.dev/lock"
-"""Annotation with the locked versions of an application, which uses exactly these versions."""
+"""Annotation with the locked versions of an application. The application uses exactly these
+versions.
+"""
 FORCED: Final = "definition.polyver.dev/remove-by-force"
 """Annotation of a definition: the versions that may be removed although applications use them."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""Annotation of a DefinitionRevision: a move to it may delete objects of applications. polyver
-copies the annotation from the definition to its newest revision.
+"""Annotation of a DefinitionRevision that allows a move to this revision to delete objects of
+applications. polyver copies the annotation from the definition to its newest revision.
 """
 IN_USE: Final = "definition.polyver.dev/in-use"
 """Finalizer of definitions and revisions that applications use."""
@@ -48,11 +50,12 @@ APP_NAME: Final = "app.oam.dev/name"
 """Label with the name of an application, on its revisions and applied objects."""
 APP_NAMESPACE: Final = "app.oam.dev/namespace"
 APP_COMPONENT: Final = "app.oam.dev/component"
-"""Labels of applied objects: their application's namespace, and their component."""
+"""Labels of applied objects. They name the application's namespace and the component."""
 RENDERED: Final = "app.polyver.dev/rendered"
 """Label of all objects that were applied for applications."""
 APPLYING: Final = "app.polyver.dev/applying"
-"""Annotation of an application: digest of the inputs that are being applied or were applied last.
+"""Annotation of an application: the digest of the inputs that polyver is applying, or has applied
+last.
 """
 APPLIED_BY: Final = "polyver-applications"
 """Field manager with which the objects of applications are applied."""
@@ -70,7 +73,7 @@ TYPES: Final = {
 
 def name_label(kind: str) -> str:
     """Return the key of the label with which revisions of this kind name their definition."""
-    # These are KubeVela's labels; the one for traits is irregular.
+    # These are the labels of KubeVela; the label for traits does not follow the pattern.
     return "trait.oam.dev/name" if kind == "TraitDefinition" else f"{kind.lower()}.oam.dev/name"
 
 

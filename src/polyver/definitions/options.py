@@ -19,8 +19,8 @@ class DefinitionSettings:
     """Settings of the capability definitions."""
 
     gate: GatePolicy = "refuse"
-    """The semver gate: `refuse` or `warn` about a version that breaks users without a new major
-    version.
+    """How polyver treats a version that breaks users without a new major version: `refuse` it, or
+    `warn`.
     """
 
 

@@ -65,7 +65,7 @@ class _Named:
 
     @property
     def shape(self) -> dict[str, bool]:
-        """True for each namespace whose definition has numbered revisions, else False."""
+        """For each namespace: True if its definition has numbered revisions, otherwise False."""
         return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 

@@ -35,7 +35,7 @@ class PlannedMove:
     at: str
     definition: str
     was: str
-    """The current version; empty if the reference uses none yet."""
+    """The current version; empty if the reference uses no version yet."""
     to: str
     reason: str
 
@@ -58,7 +58,7 @@ def moved(
     uses: Iterable[DefinitionUse],
     homes: Iterable[str],
 ) -> tuple[list[PlannedMove], list[PlannedLoss]]:
-    """Return the moves and losses of references that a decision about a definition causes.
+    """Return the references that move, and that lose their release, because of a decision.
 
     `uses` are the references of all applications; `homes` are the namespaces that have a definition
     of that kind and name.
@@ -87,7 +87,9 @@ def moved(
 
 
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
-    """Yield the references that a new definition breaks because they now refer to this definition.
+    """Yield the references that a new definition breaks.
+
+    These references have referred to another definition until now.
 
     The pins of these references name a definition with the same name in another namespace.
     """

@@ -1,6 +1,6 @@
-"""Computes the effects of definitions, applications and releases on a cluster; writes nothing.
+"""Computes the effects of definitions, applications and releases on a cluster.
 
-`polyver plan` and the preflight of rollouts use the same code.
+It writes nothing. `polyver plan` and the preflight of rollouts use the same code.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class PlannedDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedApplication:
-    """The effects of a plan on one application; the plan's `report` has its changed objects."""
+    """The effects of a plan on one application.
+
+    Its changed objects are in the `report` of the plan.
+    """
 
     name: str
     written: bool
@@ -84,9 +87,11 @@ class PlannedApplication:
     refused: bool = False
     """True if the API server would refuse the application."""
     not_compared: Sequence[str] = ()
-    """Why the application's future objects cannot be compared with its current ones."""
+    """The reasons why the application's future objects cannot be compared with its current objects.
+    """
     may_lose: bool = False
-    """True if each definition that moves the application has the annotation to allow deletion."""
+    """True if each definition that moves the application has the annotation that allows deletion.
+    """
 
 
 @dataclass(slots=True)
@@ -97,13 +102,16 @@ class DefinitionsPlan:
     applications: list[PlannedApplication] = field(default_factory=list)
     report: PreflightReport = field(default_factory=lambda: Preflight().report())
     failing: PreflightReport = field(default_factory=lambda: Preflight().report())
-    """Applications that fail now and would still fail: the plan does not change that."""
+    """Applications that fail now, and that would still fail after the plan."""
 
 
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> DefinitionsPlan:
-    """Compute the effects of applying these definitions, then these applications, to a cluster."""
+    """Compute the effects of applying these definitions and these applications to a cluster.
+
+    The definitions are applied first.
+    """
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
     for each in definitions:
@@ -117,9 +125,9 @@ async def plan_on(
 async def preflight_of(
     client: Client, definition: tuple[str, str, str], release: str, names: Sequence[str]
 ) -> PreflightReport:
-    """Compute the effect of opening a release for some applications: NAMESPACE/NAME.
+    """Compute the effect of opening a release for the applications in `names` (NAMESPACE/NAME).
 
-    `definition` is its kind, namespace and name.
+    `definition` is the kind, namespace and name of the definition.
     """
     kind, namespace, name = definition
     cluster = cluster_version(await client.release())
@@ -135,7 +143,9 @@ async def preflight_of(
 
 
 _AT_ONCE: Final = 4
-"""Number of concurrent renderings: some engines, such as cue, start a process for each."""
+"""Number of concurrent renderings. It is limited because some engines, such as cue, start a process
+for each rendering.
+"""
 
 
 async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
@@ -177,7 +187,9 @@ class _Planner:
         self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
-        """Applications that a definition without the annotation to allow deletion moves."""
+        """Applications that a definition moves, if this definition does not have the annotation
+        that allows deletion.
+        """
 
     def finished(self) -> DefinitionsPlan:
         """Complete the plan with the reports about all applications."""
@@ -212,7 +224,10 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Send a write as a dry run; return the reasons why the API server refuses it."""
+        """Send a write as a dry run.
+
+        Return the reasons for which the API server refuses the write.
+        """
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -223,7 +238,10 @@ class _Planner:
         return []
 
     async def deploy_live(self, name: str) -> None:
-        """Plan an application as it is, unless it has been deleted meanwhile."""
+        """Plan an application without a change of the application itself.
+
+        Do nothing if it was deleted meanwhile.
+        """
         if name in self._live:
             await self.deploy(name, None)
 
@@ -299,7 +317,7 @@ class _Planner:
         return errors
 
     async def _revision(self, wanted: Object, after: Sequence[Object]) -> str:
-        """Return the name of the ApplicationRevision that an application would get."""
+        """Return the name of the ApplicationRevision that the application would get."""
         metadata = wanted["metadata"]
         newest: Mapping[str, Any] | None = recorded_revision(wanted)
         if newest is None:
@@ -362,9 +380,9 @@ def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]
     """Return the applied objects, for a comparison that shows only added and lost objects.
 
     The status of an application has only the names of applied objects. If an applied object will be
-    rendered again, the rendered object takes its place, so the object counts as unchanged. Objects
-    are matched without their namespaces, because rendered objects of cluster-scoped kinds still
-    have a namespace.
+    rendered again, the rendered object takes its place, so the comparison shows no change of this
+    object. Objects are matched without their namespaces, because rendered objects of cluster-scoped
+    kinds still have a namespace.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]

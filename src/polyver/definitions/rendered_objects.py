@@ -1,7 +1,7 @@
 """Preparation of rendered objects for an application, and ownership of objects.
 
 An object in the namespace of the application has an owner reference to the application. An object
-in another namespace cannot have one; its labels identify the application.
+in another namespace cannot have such an owner reference; its labels identify the application.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class Placed:
 
 
 def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
-    """Return an application in the form for templates: without annotations that record actions."""
+    """Return an application in the form for templates.
+
+    Annotations that record actions are left out.
+    """
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     kept = {name: text for name, text in annotations.items() if name not in _NOTES}
@@ -95,7 +98,7 @@ def place_all(
     placed: dict[tuple[str, ...], Placed] = {}
     errors: list[PolyverError] = []
     if len(outputs) > MOST:
-        # All objects are listed in an annotation and in the status of the application.
+        # An annotation and the status of the application contain a list of all objects.
         return [], [
             PolyverError(f"{len(outputs)} objects are rendered, and at most {MOST} are allowed")
         ]
@@ -123,7 +126,10 @@ _HINT: Final = "this is the output of its template"
 
 
 def _problem(output: RenderedObject) -> str:
-    """Return why an object's name, namespace or labels are invalid; empty if they are valid."""
+    """Return the reason why an object's name, namespace or labels are invalid.
+
+    Return "" if they are valid.
+    """
     metadata = output.object["metadata"]
     for name in ("name", "namespace"):
         text = metadata.get(name)
@@ -192,7 +198,10 @@ def name_of(obj: ReadOnlyObject) -> str:
 
 
 def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
-    """Return the name of an object's owner, if that is not the application; else empty."""
+    """Return the name of an object's owner.
+
+    Return "" if the application is the owner, or if there is no owner.
+    """
     metadata: ReadOnlyObject = found["metadata"]
     about: ReadOnlyObject = application["metadata"]
     owner = next((each for each in _owners(found) if each.get("controller")), None)
@@ -228,7 +237,10 @@ def is_applied_for(entry: ReadOnlyObject) -> bool:
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Return an object's field managers, except that of applications and writers of the status."""
+    """Return an object's field managers.
+
+    polyver's manager and writers of the status are left out.
+    """
     return [
         str(each.get("manager"))
         for each in _entries(found)

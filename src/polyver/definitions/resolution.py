@@ -93,7 +93,11 @@ class ChosenVersion:
 
 
 def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
-    """Resolve a reference to a definition in the application's or else the system namespace."""
+    """Resolve a reference to a definition.
+
+    The definition in the namespace of the application is used. If there is none, the definition in
+    the system namespace is used.
+    """
     home = home_of(use, homes)
     if home is None:
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
@@ -102,7 +106,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
         raise Refusal("DefinitionNotFound", fact, at=use.dependent.at, hint=hint)
     asking, lineage = settled(use, home), homes[home]
     if asking.is_failing and _is_gone(asking, lineage):
-        # The application was never applied with the pinned release, so the pin is dropped.
+        # The application was never applied with the pinned release, so its pin is ignored.
         asking = replace(asking, dependent=replace(asking.dependent, pin=None), since="")
     try:
         asked, policy = question_of(asking, lineage)
@@ -124,7 +128,7 @@ def _is_gone(use: DefinitionUse, lineage: Lineage) -> bool:
 def choose_all(
     application: ReadOnlyObject, homes: Callable[[str, str], Homes]
 ) -> tuple[list[ChosenVersion], list[PolyverError]]:
-    """Resolve all references of an application; return the versions, and the errors.
+    """Resolve all references of an application. Return the versions and the errors.
 
     `homes` returns the lineages of the definitions of a kind and name.
     """
@@ -143,7 +147,7 @@ def choose_all(
 
 
 def lineage_in(definition: ReadOnlyObject) -> Lineage | None:
-    """Parse the lineage in a definition's status; return None while nothing is published."""
+    """Parse the lineage in a definition's status. Return None if no version is published yet."""
     status: ReadOnlyObject = definition.get("status") or {}
     name = definition["metadata"]["name"]
     try:
@@ -170,7 +174,7 @@ def _release(said: ReadOnlyObject) -> Release:
 
 
 def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
-    """Build the entry of `status.resolutions`; `since` changes only when the version changes."""
+    """Build the entry of `status.resolutions`. `since` changes only if the version changes."""
     use, found = chosen.use, chosen.resolution
     kept = use.dependent.pin == found.release.pin
     data: dict[str, Any] = {
@@ -206,7 +210,10 @@ def newest_revision(revisions: Iterable[ReadOnlyObject]) -> ReadOnlyObject | Non
 
 
 def surplus_revisions(revisions: Iterable[ReadOnlyObject], keep: int = KEPT) -> list[str]:
-    """Return the names of the ApplicationRevisions to delete: all but the `keep` newest."""
+    """Return the names of the ApplicationRevisions to delete.
+
+    The `keep` newest revisions are kept.
+    """
     return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
 
 
@@ -216,7 +223,7 @@ def numbered_revisions(revisions: Iterable[ReadOnlyObject]) -> list[tuple[int, R
 
 
 def _ordered(revisions: Iterable[ReadOnlyObject]) -> list[ReadOnlyObject]:
-    """Sort revisions, oldest first, without those that have no valid number."""
+    """Sort revisions; the oldest is first. Revisions without a valid number are left out."""
     numbered: dict[Version, ReadOnlyObject] = {}
     for each in revisions:
         with suppress(InvalidVersion):
@@ -241,7 +248,10 @@ def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> di
 
 
 def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
-    """Build the newest ApplicationRevision's metadata from the status; None if there is none."""
+    """Build the metadata of the newest ApplicationRevision from the status.
+
+    Return None if the status names no revision.
+    """
     status: ReadOnlyObject = application.get("status") or {}
     latest: ReadOnlyObject = status.get("latestRevision") or {}
     if not latest.get("name") or not latest.get("revisionHash"):
@@ -257,7 +267,9 @@ def revision_of(
     resolutions: Sequence[ReadOnlyObject],
     newest: ReadOnlyObject | None,
 ) -> tuple[dict[str, Any], bool]:
-    """Build the ApplicationRevision that records these resolutions; return also whether it is new.
+    """Build the ApplicationRevision that records these resolutions.
+
+    Also return whether the revision is new.
 
     If the newest revision records the same state, return the newest revision.
     """
@@ -279,8 +291,9 @@ def revision_of(
             "name": f"{metadata['name']}-v{number}",
             "namespace": metadata["namespace"],
             "labels": {APP_NAME: metadata["name"]},
-            # No owner reference: a revision that is restored from a backup would refer to the uid
-            # of the old application, and would be garbage-collected.
+            # The revision has no owner reference. If it were restored from a backup, the owner
+            # reference would name the uid of the old application, and garbage collection would
+            # delete the revision.
             "annotations": {_HASH: hashed, **said},
         },
         "spec": {

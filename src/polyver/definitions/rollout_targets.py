@@ -1,4 +1,4 @@
-"""Definitions as rollouts see them: their releases, their followers, and the preflight.
+"""Definitions in the form that rollouts need: releases, followers, and the preflight.
 
 A follower is an application with a reference that moves to new versions by itself. Its state is
 read from its status, where the controller of applications reports moves, failures and health.
@@ -70,18 +70,21 @@ class _Application:
 
     uses: tuple[DefinitionUse, ...]
     health: FollowerState
-    """`healthy`, `unhealthy`, or `moved` if that is not known yet."""
+    """`healthy` or `unhealthy`; `moved` if the health is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """The published releases of a definition, in their order, and its labels."""
+    """The published releases of a definition, in the order of their versions, and its labels."""
 
     releases: tuple[Release, ...]
     labels: tuple[tuple[str, str], ...]
 
     def is_same_for(self, release: str, other: _Definition) -> bool:
-        """Report whether the followers of a release are the same: its own gate does not matter."""
+        """Report whether the release has the same followers in both states.
+
+        The gate of the release itself is ignored.
+        """
         opened = [
             tuple(replace(r, gate=None) if r.name == release else r for r in each.releases)
             for each in (self, other)
@@ -94,7 +97,9 @@ class _Counted:
     """The followers of one release."""
 
     opened: Lineage | None
-    """The lineage without the gate of the release; None if it lacks the release."""
+    """The lineage without the gate of the release. None if the lineage does not contain the
+    release.
+    """
     cohorts: Cohorts = field(default_factory=Cohorts)
 
 
@@ -193,7 +198,7 @@ class DefinitionTargets:
     async def releases(self, lineage: LineageName) -> Sequence[ReleaseObject]:
         found = await self._revisions.revisions(lineage.kind, lineage.namespace, lineage.name)
         known = [(each, obj) for obj in found if (each := known_revision(obj)) is not None]
-        # Numbered revisions of an earlier time stay beside semantic versions.
+        # Old numbered revisions may exist in addition to semantic versions.
         semantic = [each for each in known if not isinstance(each[0].version, Serial)] or known
         there = self._definitions.get(lineage)
         published = {each.name for each in there.releases} if there is not None else set()
@@ -237,7 +242,10 @@ class DefinitionTargets:
         return counted.cohorts
 
     def _opened(self, lineage: LineageName, release: str) -> Lineage | None:
-        """Return the lineage without the gate of a release, or None if it lacks the release."""
+        """Return the lineage without the gate of a release.
+
+        Return None if it does not contain the release.
+        """
         known = self._definitions.get(lineage)
         if known is None or all(each.name != release for each in known.releases):
             return None
@@ -266,7 +274,10 @@ class DefinitionTargets:
             counted.cohorts.put(Dependent(name, uid=known.uid, labels=known.labels), worst)
 
     def _meant(self, use: DefinitionUse) -> LineageName | None:
-        """Return the definition that a reference means, or None if it does not exist."""
+        """Return the definition to which a reference refers.
+
+        Return None if there is no such definition.
+        """
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
         names = {each: LineageName(GROUP, use.kind, each, use.definition) for each in places}
         home = home_of(use, [each for each, name in names.items() if name in self._definitions])
@@ -293,10 +304,11 @@ class DefinitionTargets:
 def state_towards(
     use: DefinitionUse, opened: Lineage, release: str, health: FollowerState
 ) -> FollowerState | None:
-    """Return the state of a reference towards a release; None if it does not follow the release.
+    """Return the state of a reference for a release. Return None if it does not follow the release.
 
-    `opened` is the lineage without the gate of the release. A reference follows the release if it
-    would get it from this lineage, and if neither a lock nor its own selector names the release.
+    `opened` is the lineage without the gate of the release. A reference follows the release if this
+    lineage resolves it to the release, and if neither a lock nor the selector of the reference
+    names the release.
     """
     dependent = use.dependent
     if dependent.lock is not None or use.held:
@@ -317,7 +329,7 @@ def state_towards(
 
 
 def _series(release: Release) -> str:
-    """Return the series whose followers get a release: those of 1.2 may never get 1.3.0."""
+    """Return the series whose followers can get a release. Followers of 1.2 never get 1.3.0."""
     version = release.version
     return f"{version.major}.{version.minor}" if isinstance(version, SemVer) else ""
 

@@ -54,13 +54,19 @@ def rendered_fact(outputs: int) -> DesiredCondition:
 
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
-    """Build the condition `Applied` for a success; `taken_back` are reverted changes."""
+    """Build the condition `Applied` with the value True.
+
+    `taken_back` are changes that were reverted.
+    """
     more = f"; reverted: {_some(taken_back)}" if taken_back else ""
     return DesiredCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
 def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
-    """Return a condition; if the status has the same value, keep the reason and message in it."""
+    """Return a condition.
+
+    If the status has the condition with the same value, keep its reason and message.
+    """
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return DesiredCondition(fact.type, fact.status, each["reason"], each.get("message", ""))
@@ -74,7 +80,7 @@ def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCondition:
-    """Build a condition with the value False, this reason, and the errors as its message."""
+    """Build a condition with the value False and this reason. The errors are its message."""
     return DesiredCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 

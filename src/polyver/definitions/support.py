@@ -1,7 +1,8 @@
 """The fields of applications and definitions that polyver does not execute.
 
-If an application uses such a field, nothing is applied: the condition `Supported` is false, and its
-message has the path of the field. docs/reference/definitions.md lists all these fields.
+If an application uses such a field, none of its objects are applied: the condition `Supported` is
+false, and its message has the path of the field. docs/reference/definitions.md lists all these
+fields.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 
 _COMPONENT_FIELDS: Final = ("externalRevision", "dependsOn", "inputs", "outputs", "scopes")
 _ANNOTATIONS: Final = (
-    # The objects would be applied with the rights of polyver instead of those of this account.
+    # The objects would be applied with the rights of polyver, and not with the rights of this
+    # account.
     "app.oam.dev/service-account-name",
     "app.oam.dev/username",
     "app.oam.dev/group",
-    # Only some versions of KubeVela's controller may process the application.
+    # The field limits the versions of KubeVela's controller that may process the application.
     "app.oam.dev/controller-version-require",
     "app.oam.dev/workflowName",
     "app.oam.dev/restart-workflow",
@@ -60,7 +62,10 @@ def unsupported(
 
 
 def unsupported_fields(application: ReadOnlyObject) -> list[Unsupported]:
-    """Return the unsupported fields and annotations of an application, without its definitions."""
+    """Return the unsupported fields and annotations of an application.
+
+    Its definitions are not checked.
+    """
     spec: ReadOnlyObject = application.get("spec") or {}
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     found = [

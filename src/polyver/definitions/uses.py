@@ -60,7 +60,7 @@ class DefinitionUse:
     kind: str
     definition: str
     requested: str
-    """The requested version or series, after the `@`; empty if none is requested."""
+    """The requested version or series, after the `@`; empty if no version is requested."""
     namespace: str
     """Namespace of the application."""
     place: str
@@ -76,7 +76,9 @@ class DefinitionUse:
     locked_in: str = ""
     """Namespace of the definition in the application's lock."""
     problem: str = ""
-    """Why the lock cannot be used; empty if it can, or if there is none."""
+    """The reason why the lock cannot be used. Empty if the lock can be used, or if there is no
+    lock.
+    """
     is_failing: bool = False
     """True if rendering or applying fails, and the application was never applied completely."""
 
@@ -114,7 +116,7 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
             pinned_in=known["definition"].rpartition("/")[0] if known else "",
             is_failing=is_failing(status),
         )
-        # A reference that keeps its pin until publishVersion changes ignores the lock.
+        # A reference that keeps its pin until publishVersion changes does not use the lock.
         found.append(use if use.held else locks.over(use))
     return found
 
@@ -125,7 +127,9 @@ class _Locks:
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
         self._left: dict[tuple[str, str, str], list[Locked]] | None = None
-        """The entries that are not assigned to a reference yet; None if there is no lock."""
+        """The entries that are not assigned to a reference yet. None if the application has no
+        lock.
+        """
         try:
             carried = carried_lock(application)
         except PolyverError as error:
@@ -137,7 +141,10 @@ class _Locks:
                 self._left.setdefault(each.key, []).append(each)
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
-        """Return a reference with its locked version, or with the problem of the lock."""
+        """Return a reference with its locked version.
+
+        If the lock does not fit, return it with the problem.
+        """
         if self._problem or self._left is None:
             return replace(use, problem=self._problem)
         left = self._left.get((TYPES[use.kind], use.place, use.definition))
@@ -149,7 +156,10 @@ class _Locks:
 
 
 class _Pins:
-    """Assigns the resolutions in an application's status to its references, in whatever order."""
+    """Assigns the resolutions in an application's status to its references.
+
+    The order of the resolutions may differ from the order of the references.
+    """
 
     def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:
         self._left: dict[tuple[str, str, str], list[ReadOnlyObject]] = {}
@@ -159,7 +169,10 @@ class _Pins:
             self._left.setdefault(key, []).append(each)
 
     def take(self, kind: str, place: str, name: str) -> ReadOnlyObject | None:
-        """Return the next unassigned resolution for a kind, place and definition name, or None."""
+        """Return the next unassigned resolution for a kind, place and definition name.
+
+        Return None if all are assigned.
+        """
         left = self._left.get((kind, place, name))
         return left.pop(0) if left else None
 
@@ -224,7 +237,7 @@ def check_application(application: ReadOnlyObject) -> None:
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     auto_update = annotations.get(AUTO_UPDATE)
     if problems := label_value_problems(application["metadata"].get("name", "")):
-        # The revisions of an application are found by a label with its name.
+        # The revisions of an application have a label with the name of the application.
         fact = f"its name cannot be a label: {problems[0]}"
         raise Refusal("InvalidName", fact, at="metadata.name")
     carried_lock(application)
@@ -238,12 +251,13 @@ def check_application(application: ReadOnlyObject) -> None:
 
 
 def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
-    """Return the namespace of the referenced definition, or None if there is no such definition.
+    """Return the namespace of the referenced definition.
+
+    Return None if there is no such definition.
 
     If a definition exists in the namespace of the application, the result is that namespace.
-    Otherwise it is the system namespace.
-
-    `known` are the namespaces that have a definition of that kind and name.
+    Otherwise, it is the system namespace. `known` are the namespaces that have a definition of that
+    kind and name.
     """
     there = set(known)
     return next((each for each in (use.namespace, SYSTEM_NAMESPACE) if each in there), None)
@@ -253,7 +267,8 @@ def settled(use: DefinitionUse, home: str) -> DefinitionUse:
     """Return a reference without data about definitions outside of the namespace `home`.
 
     `home` has the definition that the reference now refers to. If the pin names a definition in
-    another namespace, the pin is removed. If the lock names one, the reference gets a problem.
+    another namespace, the pin is removed. If the lock names a definition in another namespace, the
+    reference gets a problem.
     """
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"but {home}/{use.definition} is requested"
@@ -273,7 +288,10 @@ def is_held(application: ReadOnlyObject) -> bool:
 
 
 def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]:
-    """Parse the selector and the policy of a use; raise Refusal if its lock cannot be used."""
+    """Parse the selector and the policy of a use.
+
+    Raise Refusal if the lock of the use is invalid.
+    """
     if use.problem:
         raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
     policy = policy_for(use.auto_update, lineage)
@@ -283,17 +301,20 @@ def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]
 
 
 def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
-    """Return the names of the applications that use each release, by the release's name.
+    """Return the names of the applications that use each release.
 
-    A reference with a pin uses the pinned release until it has moved, unless its application failed
-    and was never applied completely. It also counts as a user of the release to which it is going
-    to move. A reference with an invalid selector does not move.
+    The keys are the names of the releases.
+
+    A reference with a pin uses the pinned release until it has moved. An exception is an
+    application that failed and was never applied completely: it does not use the pinned release.
+    The reference also uses the release to which it will move. A reference with an invalid selector
+    does not move.
     """
     found: dict[str, set[str]] = {}
     for use in uses:
         pin = use.dependent.pin
         release = lineage.get(pin.release) if pin is not None else None
-        # A removed release has no users, even if references are still pinned to it.
+        # A removed release has no users. References may still have a pin to this release.
         there = release is not None and release.pin == pin and not release.stage.is_gone
         if release is not None and there and not use.is_failing:
             found.setdefault(release.name, set()).add(use.dependent.name)

@@ -50,8 +50,8 @@ DEFINITIONS = Policy(
     best="newest release",
     keeps=frozenset({Unspecified}),
 )
-"""Policy without the annotation autoUpdate: a reference that requests a series moves to new
-releases; a reference that requests no version keeps its first release.
+"""Policy without the annotation autoUpdate. A reference that requests a series moves to new
+releases. A reference that requests no version keeps its first release.
 """
 
 DEFINITIONS_FOLLOW = replace(DEFINITIONS, name="definitions-follow", keeps=frozenset())
@@ -83,13 +83,16 @@ DEFINITIONS_LEGACY = replace(
     noun="revision",
     keeps=frozenset(),
 )
-"""Policy of definitions with numbered revisions: a reference that requests no revision moves to the
-newest one.
+"""Policy of definitions with numbered revisions. A reference that requests no revision moves to the
+newest revision.
 """
 
 
 def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
-    """Return the policy for a definition; `auto_update` is the annotation of the application."""
+    """Return the policy for a definition.
+
+    `auto_update` is the value of the application's annotation.
+    """
     if is_legacy(lineage):
         return DEFINITIONS_LEGACY
     match auto_update:
@@ -126,7 +129,7 @@ T = TypeVar("T", bound=Mapping[str, Any])
 
 
 def published_version(text: str) -> SemVer:
-    """Parse a version and complete it to three numbers; raise an error if it cannot be published.
+    """Parse a version and complete it to three numbers. Raise an error if it is not valid.
 
     >>> published_version("3.4")
     SemVer('3.4.0')
@@ -149,7 +152,9 @@ def content_of(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_entry(entries: Iterable[Any]) -> Any:
-    """Return the entry with the newest version; a prerelease only if there is no other version.
+    """Return the entry with the newest version.
+
+    If all versions are prereleases, use the newest prerelease.
 
     If no entry has a valid version, return the first entry.
 
@@ -173,7 +178,10 @@ def newest_entry(entries: Iterable[Any]) -> Any:
 
 
 def newest_of(lineage: Lineage) -> Release | None:
-    """Return the release that an empty selector selects; a prerelease only if there is no other."""
+    """Return the release that an empty selector selects.
+
+    It is a prerelease only if all releases are prereleases.
+    """
     for policy in (DEFINITIONS, DEFINITIONS_PRERELEASES):
         try:
             return resolve(lineage, UNSPECIFIED, policy).release

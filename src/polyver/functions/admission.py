@@ -55,7 +55,8 @@ class BlueprintChecks:
     async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource or _is_same(review, "actions"):
             return
-        # In a thread: a large blueprint takes time, and must not block the event loop.
+        # Run the check in a thread: a large blueprint takes time, and must not block the event
+        # loop.
         findings = await asyncio.to_thread(self._findings, review.object)
         causes = [
             Cause(each.field, f"Invalid value: {each.fact}{f'; {each.hint}' if each.hint else ''}")
@@ -69,7 +70,8 @@ class BlueprintChecks:
     def _findings(self, obj: dict[str, Any]) -> list[BlueprintFinding]:
         blueprint, _ = blueprint_of(obj)
         if blueprint is None:
-            return []  # it violates the schema: the API server refuses it for that reason
+            # the object violates the schema, and the API server refuses it for that reason
+            return []
         return list(check_blueprint(blueprint, self._functions))
 
 

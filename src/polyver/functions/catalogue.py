@@ -1,10 +1,10 @@
 """Catalogues of blueprint functions: the versions of each function, with stages and removals.
 
 A product that ships functions has a catalogue. The catalogue lists the releases of the product,
-which are called catalogue releases here. The last one is the current catalogue release. A
-deprecated version names the catalogue release that removes it; it is removed as soon as the
-catalogue lists this release. The class `Release` is something else: one version in the lineage of a
-function.
+which are called catalogue releases here. The last release in the list is the current catalogue
+release. A deprecated version names the catalogue release that removes it; it is removed as soon as
+the catalogue lists this release. The class `Release` is something else: one version in the lineage
+of a function.
 """
 
 from __future__ import annotations
@@ -60,14 +60,17 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionCatalogue:
-    """The lineages of the functions in a catalogue, with the stages of the current release."""
+    """The lineages of the functions in a catalogue.
+
+    The versions have the stages of the current release.
+    """
 
     releases: tuple[SemVer, ...]
     """Catalogue releases, the current one last."""
     functions: tuple[Lineage, ...]
     document: Document
     keys: Mapping[str, Mapping[SemVer, str]]
-    """The spelling of each version in the document, by function and version."""
+    """The spelling of each version in the document, by function and then by version."""
     tombstones: Mapping[str, frozenset[SemVer]]
     """Versions that the document itself marks as removed, by function."""
 
@@ -90,7 +93,7 @@ class FunctionCatalogue:
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
     def at(self, release: SemVer) -> FunctionCatalogue:
-        """Return the catalogue with the stages of versions in a future catalogue release.
+        """Return the catalogue with the stages that versions have in a future catalogue release.
 
         If `release` is not later than the current catalogue release, no stage changes.
         """
@@ -118,7 +121,7 @@ def catalogues(documents: Sequence[Document]) -> Iterator[FunctionCatalogue]:
 
 
 def read_catalogue(document: Document) -> FunctionCatalogue:
-    """Parse and validate a catalogue; raise an error if the document is not one."""
+    """Parse and validate a catalogue. Raise an error if the document is not a valid catalogue."""
     value = document.value
     if not isinstance(value, dict) or "kind" in value:
         found = value.get("kind") if isinstance(value, dict) else type(value).__name__

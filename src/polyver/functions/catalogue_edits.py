@@ -53,7 +53,7 @@ class Edited:
 def promote(
     text: str, source: str, name: str, version: SemVer, *, removed_in: SemVer | None = None
 ) -> Edited:
-    """Make a version the stable one; the previous stable version becomes deprecated."""
+    """Make a version the stable version. The version that was stable before becomes deprecated."""
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -78,7 +78,7 @@ def deprecate(
     use: SemVer | None = None,
     removed_in: SemVer | None = None,
 ) -> Edited:
-    """Deprecate a version; if it is deprecated already, change its removal or its replacement."""
+    """Deprecate a version. If it is deprecated already, change its removal or its replacement."""
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -114,9 +114,10 @@ def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
 
 
 def add_release(text: str, source: str, version: SemVer) -> Edited:
-    """Append a catalogue release, which becomes the current one.
+    """Append a catalogue release. It becomes the current catalogue release.
 
-    Versions whose removal is announced for this catalogue release, or an earlier one, are removed.
+    Versions whose removal is announced for this catalogue release, or for an earlier one, are
+    removed.
     """
     edit = _Edit.of(text, source)
     try:
@@ -245,7 +246,10 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
-        """Raise EditRefused if the removal in the release `due` would take effect at once."""
+        """Raise EditRefused if the catalogue release `due` already exists.
+
+        The version would then be removed immediately.
+        """
         assert isinstance(release.version, SemVer)
         then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
         if next_stage(then, self.catalogue.releases).is_gone:
@@ -255,7 +259,7 @@ class _Edit:
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
-        """Replace the version `old` by `new` in the field `use` of all other versions."""
+        """In the field `use` of all other versions, replace the version `old` by `new`."""
         for each in lineage:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:
@@ -267,7 +271,7 @@ class _Edit:
     def removal_now(self, name: str, release: Release) -> SemVer:
         """Return the current catalogue release.
 
-        Raise EditRefused if the version must not be removed in this catalogue release yet.
+        Raise EditRefused if this catalogue release is too early to remove the version.
         """
         assert isinstance(release.version, SemVer)
         notes = release.notes
@@ -319,7 +323,8 @@ class _Edit:
         return bool(document.value == self._meant())
 
     def _meant(self) -> Any:
-        # A YAML anchor and its aliases are parsed to one shared object; the copy separates them.
+        # YAML anchors and their aliases are parsed to one shared object. The copy makes separate
+        # objects, so that a change affects only one of them.
         value: Any = fresh(self.catalogue.document.value)
         for (name, key), fields in self.entries.items():
             value["functions"][name]["versions"][key] |= fields

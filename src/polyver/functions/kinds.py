@@ -45,7 +45,8 @@ class Artifact:
     """An output artifact of an action."""
 
     keyValue: dict[str, str] | None
-    """Strings by name: templates in a blueprint, rendered values in a status."""
+    """Names and strings. In a blueprint, the strings are templates; in a status, they are rendered.
+    """
     kopiaSnapshot: str | None
     """A snapshot of Kopia, as JSON."""
 
@@ -78,8 +79,10 @@ class BlueprintPhase:
     func: str
     """The function to call."""
     funcVersion: str | None
-    """The exact version to call; `v0.1` means v0.1.0. Default: the preferred version of the action
-    in the ActionSet, else the stable version of the function."""
+    """The exact version to call; `v0.1` means v0.1.0. By default, the preferred version of the
+    action in the ActionSet is called. If there is none, the stable version of the function is
+    called.
+    """
     name: str | None
     """The name by which later templates read its output."""
     objects: dict[str, ActionObjectReference] | None
@@ -109,7 +112,7 @@ class BlueprintAction:
     phases: list[BlueprintPhase] | None
     """The phases, in order."""
     deferPhase: BlueprintPhase | None
-    """The phase that runs after all other phases, even if one of these has failed."""
+    """The phase that runs after all other phases, even if another phase has failed."""
 
 
 @BLUEPRINTS.version("v1alpha1")
@@ -194,7 +197,7 @@ class PhaseStatus:
     resolvedReason: str | None
     """Why this version was chosen."""
     reason: str | None
-    """Why this version was chosen; if the phase failed, the error."""
+    """The reason why this version was chosen. If the phase failed, the error."""
     progress: PhaseProgress | None
 
 
@@ -223,9 +226,11 @@ class ActionStatus:
     object: ActionObjectReference | None
     blueprint: str | None
     state: State | None
-    """The state; after a failed phase, it becomes `failed` when the deferred phase has ended."""
+    """The state of the action. If a phase fails, the state becomes `failed` when the deferred phase
+    has ended.
+    """
     waiting: WaitingStatus | None
-    """Set while it waits for a slot to call its next phase."""
+    """Set while the action waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
     artifacts: dict[str, MadeArtifact] | None
@@ -236,7 +241,8 @@ class ActionStatus:
     """The error."""
     snapshot: dict[str, Any] | None
     """The inputs of the action when it started: the time, its spec, the action of the blueprint and
-    the pods of its object. Later changes of these have no effect on the running action."""
+    the pods of its object. Later changes of these inputs have no effect on the running action.
+    """
 
 
 @ACTION_SETS.version(

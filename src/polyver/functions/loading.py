@@ -1,7 +1,7 @@
 """Loads functions and catalogues from installed Python packages, modules and files.
 
-An installed package that cannot be loaded is left out with a warning. A module or file that the
-user names and that cannot be loaded is an error.
+An installed package that cannot be loaded is left out with a warning. If the user names a module or
+file that cannot be loaded, an error is raised.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class _Loaded:
 def load_known(
     functions: Sequence[str] | None, catalogues: Sequence[str] | None, *, traceback: bool
 ) -> Functions:
-    """Load the functions and catalogues that the command line names, else those of the project."""
+    """Load the functions and catalogues that the command line names.
+
+    By default, load the functions and catalogues that the project lists.
+    """
     folder, said = (Path(), functions) if functions else project_names("functions")
     return load_functions(
         said, catalogue_files(catalogues), folder=folder, show_traceback=traceback
@@ -62,7 +65,7 @@ def load_functions(
     folder: Path | None = None,
     show_traceback: bool = False,
 ) -> Functions:
-    """Load the built-in functions, and those of installed Python packages and of `names`.
+    """Load the built-in functions, and the functions of installed Python packages and of `names`.
 
     `names` are modules and files, relative to `folder`.
     """
@@ -87,8 +90,8 @@ def load_functions(
 def registered_functions(names: Sequence[str], folder: Path) -> list[Function]:
     """Load the same functions as `load_functions`, without catalogues and warnings.
 
-    The fork server of worker processes calls this. It needs no catalogues, because polyver chooses
-    the version to call before it starts a worker.
+    The fork server of worker processes calls this function. It needs no catalogues, because polyver
+    chooses the version to call before it starts a worker.
     """
     found, _ = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
@@ -121,7 +124,7 @@ def built_in() -> tuple[list[Function], FunctionCatalogue]:
 
 
 def built_in_functions() -> Functions:
-    """Load the built-in functions only, without those of installed packages and projects."""
+    """Load only the built-in functions. Functions of packages and projects are not loaded."""
     own, listing = built_in()
     return replace(known_functions(own, [listing]), origin=Origin())
 
@@ -168,7 +171,10 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
 
 
 def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) -> None:
-    """Add the functions of an installed package; if one is invalid, warn and add none of them."""
+    """Add the functions of an installed package.
+
+    If a function is invalid, warn and add no function of this package.
+    """
     try:
         functions, catalogues = _installed(entry)
         check_registered([*loaded.functions, *functions])

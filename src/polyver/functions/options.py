@@ -27,7 +27,7 @@ class FunctionOptions:
     catalogue
         A catalogue file, which lists the stages of function versions; repeatable.
     allow_command
-        Let blueprints call the function Command, which runs programs on the machine, or in the
+        Allow blueprints to call the function Command, which runs programs on the machine, or in the
         container, of polyver. Everyone who may write blueprints can then run programs there.
     function_timeout
         The maximum duration of one phase of a blueprint's action, such as 90s, 1m30s or 2h.
@@ -40,11 +40,14 @@ class FunctionOptions:
 
     @property
     def given(self) -> str:
-        """The options that need the capability, for messages; empty if none of them is given."""
+        """The given options that need the capability, for messages; empty if none is given."""
         return "--functions and --catalogue" if self.functions or self.catalogue else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> FunctionSettings:
-        """Check the options and return the settings; load the functions only if `enabled`."""
+        """Check the options and return the settings.
+
+        Functions are loaded only if `enabled` is True.
+        """
         seconds = read_seconds(self.function_timeout, "--function-timeout")
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
         if not enabled:

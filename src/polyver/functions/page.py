@@ -1,4 +1,4 @@
-"""Data for the web page: functions as lineages, the phases that use them, and ActionSet runs."""
+"""Data for the web page: functions as lineages, phases that use functions, and ActionSet runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FunctionsSource(PageSource):
         self._blueprints: dict[Key, _Blueprint] = {}
         self._action_sets: dict[Key, _ActionSet] = {}
         self._wishing: dict[Key, set[Key]] = {}
-        """ActionSets with a preferred version, by the name of the blueprint of that action."""
+        """ActionSets that request a preferred version, by the name of the blueprint."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -118,7 +118,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield the preferred version of an ActionSet for each phase that has no `funcVersion`."""
+        """Yield the preferred version of an ActionSet, for each phase that has no `funcVersion`."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))
@@ -196,7 +196,7 @@ def _run(name: str, obj: Object) -> PageRun:
 
 
 def _function(snapshot: Any, number: int) -> LineageKey | None:
-    """Return the function of the phase with this index; None if the run has no snapshot."""
+    """Return the function of the phase with this index. Return None if the run has no snapshot."""
     action = snapshot.get("action") or {}
     phases = [*(action.get("phases") or ())]
     phases += [action["deferPhase"]] if action.get("deferPhase") else []

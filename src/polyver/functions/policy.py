@@ -15,5 +15,8 @@ FUNCTIONS = Policy(
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Parse a `funcVersion`. It is always an exact version: `v0.1` is v0.1.0 and never a series."""
+    """Parse a `funcVersion`.
+
+    The result is always an exact version: `v0.1` means v0.1.0, not a series.
+    """
     return Exact(SemVer.complete(text))

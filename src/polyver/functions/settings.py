@@ -27,8 +27,8 @@ class CallSettings:
     allows: frozenset[str] = frozenset()
     """Permissions for functions; `command` allows local processes."""
     in_threads: bool = False
-    """True if calls are made in threads of this process: only for tests that define functions,
-    which no other process can load.
+    """True if calls are made in threads of this process. Only tests use this, for functions that
+    another process cannot load.
     """
 
 

@@ -1,7 +1,7 @@
 """The main program of the fork server: `python -m polyver.functions.worker_process FD`.
 
-polyver starts this process, sends the names of the functions to load over the socket FD, and later
-requests to fork a worker process for each call.
+polyver starts this process. Over the socket FD, it first sends the names of the functions to load.
+Later it sends a request for each call; the process then forks a worker process.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ Known = Mapping[tuple[str, str, str], Function]
 
 
 def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
-    """Load the functions; return them, and an error message if that fails."""
+    """Load the functions. Return the functions, and an error message if loading fails."""
     sys.path[:] = wanted["path"]
     for file, digest in wanted["files"].items():
         if _digest(Path(file)) != digest:
             return {}, f"{file} was changed after polyver started; restart polyver to use it"
     try:
-        # Discard messages of imported modules: polyver has printed them when it imported these.
+        # Discard the messages that modules print during the import. polyver has already printed
+        # them.
         with redirect_stderr(io.StringIO()):
             found = registered_functions(wanted["names"], Path(wanted["folder"]))
     except PolyverError as error:

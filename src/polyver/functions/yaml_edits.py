@@ -34,7 +34,10 @@ class Places:
         return text
 
     def put(self, fields: Mapping[str, str], *path: str) -> None:
-        """Set fields of the mapping at a path; the fields may exist or not."""
+        """Set fields of the mapping at a path.
+
+        Existing fields are replaced, and other fields are added.
+        """
         node = self._node(*path)
         if not isinstance(node, yaml.MappingNode):
             return
@@ -49,7 +52,7 @@ class Places:
             self._insert(node, missing)
 
     def append(self, value: str, *path: str) -> None:
-        """Append an item to the list at a path, unless the list is empty."""
+        """Append an item to the list at a path. Do nothing if the list is empty."""
         node = self._node(*path)
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             return
@@ -81,7 +84,10 @@ class Places:
             self._insert_lines(last, first_key.start_mark.column, pairs)
 
     def _insert_lines(self, last: yaml.Node, column: int, lines: list[str]) -> None:
-        """Insert lines below the line in which a node ends, so after a comment in that line."""
+        """Insert lines below the line in which a node ends.
+
+        A comment in that line stays in its line.
+        """
         end = self._text.find("\n", last.end_mark.index)
         end = len(self._text) if end < 0 else end
         newline = "\n"

@@ -11,7 +11,10 @@ __all__ = ["explain_object", "list_users"]
 
 
 def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) -> None:
-    """Let the capability that knows an object's kind print the versions that it uses, and why."""
+    """Print the versions that an object uses, and why.
+
+    The capability that knows the kind of the object prints them.
+    """
     for subject in _subjects(capabilities, question.kind):
         if subject.why is not None:
             subject.why(question)
@@ -19,7 +22,10 @@ def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) ->
 
 
 def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> None:
-    """Let the capability that knows the kind of a release print the users of this release."""
+    """Print the users of a release.
+
+    The capability that knows the kind of the release prints them.
+    """
     for subject in _subjects(capabilities, question.text.partition("/")[0]):
         if subject.impact is not None:
             subject.impact(question)
@@ -27,7 +33,10 @@ def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> 
 
 
 def _subjects(capabilities: Sequence[Capability], kind: str) -> Iterator[Subject]:
-    """Yield the subjects that name a kind, then those that answer for every other kind."""
+    """Yield the subjects that name a kind.
+
+    After them, yield the subjects that answer for all other kinds.
+    """
     subjects = [subject for each in capabilities for subject in each.subjects()]
     yield from (each for each in subjects if kind.lower() in each.names)
     yield from (each for each in subjects if not each.names)

@@ -36,7 +36,7 @@ CONVERSIONS_WANTED = AdmissionRegistration(
     operations=("CREATE", "UPDATE", "DELETE"),
     mutates=False,
     scope="Cluster",
-    # polyver itself adds and removes finalizers. These writes must succeed also while the webhook
+    # polyver itself adds and removes finalizers. These writes must succeed even while the webhook
     # of polyver does not run.
     conditions={
         "spec-changes": "oldObject == null || object == null || object.spec != oldObject.spec"

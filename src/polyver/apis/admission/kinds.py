@@ -40,14 +40,21 @@ _THREADS = 8
 
 
 class ConvertedKinds:
-    """Admission of objects whose kind has a converter now, or is declared in Python."""
+    """Admission of objects whose kind has a converter, or is declared in Python.
+
+    A kind gets a converter when its Conversion is served, so the set of these kinds can change.
+    """
 
     def __init__(
         self,
         converter: Callable[[ResourceKind], Converter | None],
         kinds: Mapping[str, DeclaredKind] | None = None,
     ) -> None:
-        """Take `kinds` declared in Python, by the names of their CustomResourceDefinitions."""
+        """Create the admission.
+
+        `converter` returns the current converter of a kind, or None. `kinds` are the kinds declared
+        in Python, by the names of their CustomResourceDefinitions.
+        """
         self._converter = converter
         self._kinds = dict(kinds or {})
         self._threads: dict[str, DaemonThreadPool] = {}
@@ -66,9 +73,10 @@ class ConvertedKinds:
         converter = self._converter(review.kind)
         if review.old is not None and converter is not None:
             keeping = converter.keeping
-            # A server-side apply changes only the applied fields of the stored object, so its
-            # preserved fields stay if any are needed. The exception: a field manager had applied
-            # the preserved fields itself, and its new apply request does not contain them.
+            # A server-side apply changes only the fields that the client applies. So it usually
+            # leaves the preserved fields in the object, and nothing must be restored. They are
+            # restored if a field manager applied them itself earlier: without them in the new apply
+            # request, server-side apply removes them from the object.
             if not review.applied or _is_applied(review.old, keeping.path):
                 keeping.restore(review.object, review.old)
         declared, version = self._kinds.get(review.kind.resource), review.kind.version
@@ -100,7 +108,7 @@ class ConvertedKinds:
             raise invalid(review.kind, review.name, causes)
 
     async def _inconvertible(self, review: AdmissionRequest, converter: Converter) -> list[Cause]:
-        """Return the cause of a refusal if a version cannot be reached by conversion, else []."""
+        """Return the cause of a refusal if a version cannot be reached; return [] otherwise."""
         assert review.object is not None
         others = [each for each in converter.versions if each != review.kind.version]
         for version in others:
@@ -141,7 +149,7 @@ class ConvertedKinds:
 
 
 def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
-    """Report whether any field manager owns the field at a path by server-side apply."""
+    """Report whether a field manager of server-side apply owns the field at a path."""
     entries = old["metadata"].get("managedFields") or ()
     found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
     for name in path:
@@ -162,7 +170,7 @@ def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
 
 
 def _metadata(before: Mapping[str, Any], after: Any) -> Object:
-    """Return the metadata `before`, with labels, annotations and finalizers taken from `after`."""
+    """Return the metadata `before` with the labels, annotations and finalizers of `after`."""
     free = ("labels", "annotations", "finalizers")
     kept = {name: value for name, value in before.items() if name not in free}
     return kept | {n: after[n] for n in free if n in after} if isinstance(after, dict) else kept
@@ -203,8 +211,8 @@ def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
 def _carry_missing(converter: Converter | None) -> str:
     """Return a CEL condition that is true if an update leaves out the preserved fields.
 
-    Without a converter, the condition tests the annotations in which preserved fields are kept by
-    default.
+    Without a converter, the location of preserved fields is not known; the condition then tests the
+    annotations in which polyver stores them by default.
     """
     usual = [("metadata", "annotations", name) for name in (ANNOTATION, BESIDE)]
     paths = converter.keeping.paths if converter else usual

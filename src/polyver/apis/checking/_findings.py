@@ -1,4 +1,7 @@
-"""Findings about the conversions of a kind: data with the location of an error and advice."""
+"""Findings (errors and risks in the conversions of a kind), and the check rules.
+
+A check rule gives a finding its severity and its advice.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ __all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The smallest object for which a property fails, with the expected and the actual result."""
+    """The smallest object that shows a failure, with the expected and the actual result."""
 
     given: Object
     expected: Any = None
@@ -150,6 +153,6 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
 ) -> ConversionFinding:
-    """Build a finding; the check rule named `rule` gives its severity and its advice."""
+    """Build a finding. The check rule named `rule` gives its severity and its advice."""
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -51,7 +51,8 @@ class FieldConversion:
     path: str
     how: How
     to: tuple[str, ...] = ()
-    """The fields of the target version that have the value; empty if the value is only preserved.
+    """The fields of the target version that have the value; empty if no field has it. Then the
+    value is only preserved, or lost.
     """
     rules: tuple[str, ...] = ()
     """The names of the conversion rules that change the value."""
@@ -188,7 +189,10 @@ def _trace(
 def _through(
     rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    """Return the fields to which a rule writes the part of its value at the path `rest`."""
+    """Return the fields to which a rule writes a part of its value.
+
+    `rest` is the path of this part.
+    """
     to = rule.ports(back=back)[1]
     match rule:
         case DropRule():
@@ -217,7 +221,10 @@ def _items(
     *,
     back: bool,
 ) -> list[TracedValue]:
-    """Return the fields to which a rule for lists or maps writes the part at the path `rest`."""
+    """Return the fields to which a rule for lists or maps writes a part.
+
+    `rest` is the path of the part.
+    """
     if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
         if back and not rest:
@@ -251,8 +258,8 @@ def _keyed(
     return [e if e.carried else e.behind(*around).by("keyed", exact=exact) for e in found]
 
 
-# Rules that convert every value that the schema allows without loss, so that nothing must be
-# preserved.
+# Rules that convert, without loss, every value that the schema allows. Such a rule needs no
+# preserved fields.
 
 
 _EXACT_CASTS: Final = {
@@ -265,7 +272,7 @@ _EXACT_CASTS: Final = {
 
 
 def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> bool:
-    """Report whether a rule converts every value that the schema allows without loss."""
+    """Report whether a rule converts, without loss, every value that the schema allows."""
     match rule:
         case CastRule():
             kinds = (rule.source_type, rule.target_type)
@@ -287,7 +294,7 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
 
 
 def _is_small(schema: Schema | None, factor: int) -> bool:
-    """Report whether the product of the factor and any allowed number fits into 64 bits."""
+    """Report whether each product of the factor and an allowed number fits into 64 bits."""
     said = schema or {}
     if said.get("type") == "number":
         return False

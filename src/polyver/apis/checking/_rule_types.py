@@ -38,7 +38,11 @@ Schema = Mapping[str, Any]
 def fitting(
     converter: Converter, schemas: Mapping[str, Schema], kind: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field in a rule that the schema lacks, or that has a wrong type."""
+    """Yield a finding for each error in a rule.
+
+    A rule has an error if it names a field that the schema does not have, or if the type of the
+    field does not fit the rule.
+    """
     for version in (each for each in converter.versions if each not in schemas):
         yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
     for edge in converter.tree.edges:
@@ -56,7 +60,7 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version, and the path in its objects at which rules are compared with its schema."""
+    """One version, and a path in its objects. Rules are compared with the schema at this path."""
 
     version: str
     schema: Schema | None
@@ -170,7 +174,7 @@ class Fit:
             yield from inside.rule(each)
 
     def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
-        """Return the `Fit` for the rules inside of a rule.
+        """Return a `Fit` that compares the rules inside of a rule.
 
         The paths of the inner rules begin at the two paths of the outer rule.
         """
@@ -230,7 +234,8 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
         if any(place[: len(each)] == each for each in seen):
             continue
         if any(port[: len(place)] == place != port for port in ports):
-            continue  # rules name fields inside of it, which are compared separately
+            # rules name fields inside of this object; these fields are compared separately
+            continue
         before = schema_at(source.schema, place) or {}
         for stop in trace(hop, place, target.version, before):
             after = schema_at(target.schema, stop.place)
@@ -248,7 +253,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
 
 
 def fits(before: Schema, after: Schema) -> bool:
-    """Report whether a value that has the type in `before` also has the type in `after`."""
+    """Report whether every value with the type in `before` also has the type in `after`."""
     one, other = before.get("type"), after.get("type")
     either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
     return not one or not other or one == other or bool(either) or (one, other) == _WIDENED

@@ -92,7 +92,7 @@ class _Ends:
 
     def missing(self, rule: ConversionRule) -> Iterator[_Missing]:
         if isinstance(rule, DropRule):
-            return  # a drop rule writes only the value that was preserved at the same path
+            return  # a drop rule writes only the value that was preserved for the same path
         for end, paths in ((self.source, rule.sources), (self.target, rule.targets)):
             for number, path in enumerate(paths):
                 if not end.has(path):

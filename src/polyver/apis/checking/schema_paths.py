@@ -72,7 +72,7 @@ _DEEPER = ("properties", "items", "additionalProperties")
 
 
 def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | None:
-    """Return the schema at a path, or None if there is none."""
+    """Return the schema at a path; return None if no schema covers the path."""
     for step in place:
         if schema is None:
             return None
@@ -86,7 +86,7 @@ def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | 
 
 
 def has(place: StructuralSchema | None, path: Sequence[str | Inside]) -> bool:
-    """Report whether a schema allows a value at a path; without a schema every path is allowed."""
+    """Report whether a schema allows a value at a path. Without a schema, every path is allowed."""
     for step in path:
         if step is ITEM:
             place = items(place)

@@ -61,7 +61,7 @@ class Earlier:
 def earlier(
     against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
-    """Read the state to compare with, which `against` names; it can be used in the `with` block.
+    """Read the earlier state that `against` names, and yield it to the `with` block.
 
     `names` are the names of the current CustomResourceDefinitions. `kinds` and `conversions` are
     arguments of `polyver check`.
@@ -113,7 +113,7 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 
 
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
-    """Return the earlier CRD; leave out `spec.conversion` if the current CRD has none.
+    """Return the earlier CRD. Remove its `spec.conversion` if the current CRD has none.
 
     Users often add `spec.conversion` to a manifest only when they install the CRD.
     """
@@ -209,7 +209,10 @@ def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> No
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Report whether a file exists in the earlier revision; True for the name of a module."""
+    """Report whether a file exists in the earlier revision.
+
+    For the name of a module, return True.
+    """
     is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
     return not is_path or (folder / name).exists()
 

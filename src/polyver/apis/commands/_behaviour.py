@@ -82,7 +82,10 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
 
 
 def answer(names: Sequence[str]) -> None:
-    """Answer requests on standard output; redirect what the code of kinds prints to stderr."""
+    """Answer requests on standard output.
+
+    Text that the code of kinds prints is redirected to standard error.
+    """
     from polyver.apis.commands.kinds import load_kinds
 
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:

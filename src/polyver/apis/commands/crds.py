@@ -143,7 +143,10 @@ def _bundle(file: Path | None) -> str:
 
 
 def _admission(webhook: Webhook | None) -> Webhook:
-    """Return the address of the webhook server without the path of the conversion webhook."""
+    """Return the webhook's address without the path of conversions.
+
+    The admission webhooks have other paths.
+    """
     if webhook is None:
         raise Misused("--admission needs --webhook-service or --webhook-url")
     if not webhook.url:
@@ -158,7 +161,7 @@ def _admission(webhook: Webhook | None) -> Webhook:
 def _manifests(
     kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Build the manifests, by the name of the file to write them to."""
+    """Build the manifests. The keys of the result are file names without a suffix."""
     from polyver.apis.crds import crd_of
 
     crds = [crd_of(kind.definition(), webhook) for kind in kinds]
@@ -190,7 +193,11 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
 def _texts(
     manifests: dict[str, list[dict[str, Any]]], form: ManifestFormat, output: str | None
 ) -> dict[Path, str]:
-    """Format manifests as the text of each file; as one text if `output` is a file or None."""
+    """Format manifests as text.
+
+    Return the text of each file that is written. If `output` is a folder, each manifest gets its
+    own file. Otherwise all manifests are in one text.
+    """
     if output is not None and _is_folder(output):
         return {
             Path(output) / f"{name}.{form.value}": manifests_text(each, form)

@@ -99,7 +99,7 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
 
 
 def project_names(what: str) -> tuple[Path, list[str]]:
-    """Return the project's folder, and the names that its pyproject.toml lists under a key."""
+    """Return the project's folder, and the names that its pyproject.toml lists under `key`."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -157,7 +157,7 @@ def _may_hold_kinds(file: Path, folder: Path) -> bool:
     try:
         return word in file.read_bytes()
     except OSError:
-        return True  # the file is read later, which raises an error with the reason
+        return True  # the file is read later; reading it raises an error with the reason
 
 
 def _kinds_of(module: ModuleType) -> Iterator[Kind]:

@@ -1,6 +1,7 @@
 """Find changes of a schema or of a CustomResourceDefinition that break its existing users.
 
-A finding is plain data: the path of the change, its severity, the fact and the advice.
+A finding is plain data: the path of the change, its severity, the change that was made, and the
+advice.
 
 >>> before = {"type": "object", "properties": {"size": {"type": "integer"}}}
 >>> after = {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}

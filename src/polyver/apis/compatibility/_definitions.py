@@ -156,7 +156,10 @@ _Change = tuple[str, str, str]
 
 
 def _changes(old: Version, new: Version) -> Iterator[_Change]:
-    """Yield each change of a version, except changes of its schema: rule, path and fact."""
+    """Yield the rule, the path and the fact of each change of a version.
+
+    Changes of the schema are left out.
+    """
     if bool(old.get("served")) is not bool(new.get("served")):
         served = bool(new.get("served"))
         rule = "version-served" if served else "version-unserved"

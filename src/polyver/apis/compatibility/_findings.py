@@ -1,7 +1,7 @@
-"""Findings; `SchemaPair`, the two schemas that are compared at a path; and functions on schemas.
+"""Findings, pairs of schemas to compare, and functions on schemas.
 
-The functions give the types that a schema allows, the notation of a path, and a schema without its
-documentation.
+A `SchemaPair` has the old and the new schema at one path. The functions return the types that a
+schema allows, write a path as text, and remove the documentation from a schema.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ def _text(value: str | Enum) -> str:
 def found(
     rule: str, path: str, fact: str, *, version: str = "", other: str = ""
 ) -> CompatibilityFinding:
-    """Build the finding for a comparison rule; `other` is the field that the advice names."""
+    """Build the finding of a comparison rule.
+
+    `other` is the field that the advice of the rule names.
+    """
     known = RULES[rule]
     advice = known.advice.format(other=other)
     return CompatibilityFinding(version, path, rule, known.severity, fact, advice)
@@ -87,7 +90,9 @@ class SchemaPair:
     required: bool = False
     """True if the new schema of the parent object requires this field."""
     limited: bool = False
-    """True if a constraint of a parent also covers this path; a new default could violate it."""
+    """True if a constraint of a parent also applies to this path. A new default could violate this
+    constraint.
+    """
 
     def found(
         self, rule: str, fact: str, *, at: str | None = None, other: str = ""
@@ -95,7 +100,10 @@ class SchemaPair:
         return found(rule, self.path if at is None else at, fact, other=other)
 
     def changed(self, keyword: str) -> tuple[Any, Any]:
-        """Return the old and the new value of a schema keyword; None for an empty value."""
+        """Return the old and the new value of a schema keyword.
+
+        An empty value is returned as None.
+        """
         return self.old.get(keyword) or None, self.new.get(keyword) or None
 
 

@@ -15,9 +15,8 @@ class FindingSeverity(Enum):
     BREAKING = "breaking"
     """Existing objects or clients stop working."""
     RISKY = "risky"
-    """Existing objects or clients may stop working.
-
-    This depends on the stored data, or cannot be seen in the schema.
+    """Existing objects or clients may stop working. This depends on the stored data, or on
+    something that the schema does not state.
     """
     SAFE = "safe"
     """Nothing stops working; the change is only reported."""
@@ -36,10 +35,13 @@ class FindingRule:
     severity: FindingSeverity
     about: str
     advice: str
-    """One sentence; `{other}` stands for a field that the finding names."""
+    """One sentence of advice. It may contain `{other}`, which is replaced by a field that the
+    finding names.
+    """
 
 
-# From Kubernetes 1.30 on, kube-apiserver accepts updates that leave invalid values unchanged.
+# From Kubernetes 1.30 on, kube-apiserver accepts an update of an object with an invalid value if
+# the update does not change this value.
 _KEPT = (
     "from Kubernetes 1.30 on, updates that do not change such a value still pass, but it cannot be "
     "written again"

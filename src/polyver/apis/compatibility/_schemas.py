@@ -79,7 +79,7 @@ def _compare(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 # Alternatives are the schemas (options) under anyOf, oneOf, allOf and not. A change is safe only if
-# it is obvious that each value which passes the old options also passes the new ones.
+# it is obvious that each value which passes the old options also passes the new options.
 
 
 _INTEGER_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
@@ -87,7 +87,10 @@ _INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
 
 
 def _options(schema: Schema, name: str) -> list[Any]:
-    """Return the options of `anyOf`, for example; leave out options that int-or-string implies."""
+    """Return the options of a keyword such as `anyOf`.
+
+    Options that int-or-string implies are left out.
+    """
     found = schema.get(name)
     options = [found] if name == "not" and found is not None else found or []
     made = [bare(each) for each in options]
@@ -99,7 +102,10 @@ def _options(schema: Schema, name: str) -> list[Any]:
 
 
 def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return the options without those in `others`; each of `others` removes one equal option."""
+    """Return the options that are not in `others`.
+
+    Each element of `others` removes one equal option.
+    """
     left, found = [*others], []
     for option in options:
         place = next((i for i, other in enumerate(left) if same(option, other)), None)
@@ -119,9 +125,10 @@ def _all_widened(old: list[Any], new: list[Any]) -> bool:
 
 
 def _never(_: list[Any], __: list[Any]) -> bool:
-    """Return False, as every change of the options of `oneOf` or `not` is a finding.
+    """Return False: every change of the options of `oneOf` or `not` is a finding.
 
-    A wider option of `oneOf` may let a second option match; a wider option of `not` forbids more.
+    If an option of `oneOf` allows more values, a value may match two options, which is an error. If
+    the option of `not` allows more values, the whole schema allows fewer values.
     """
     return False
 
@@ -130,7 +137,7 @@ _WIDENED = {"anyOf": _any_widened, "allOf": _all_widened, "oneOf": _never, "not"
 
 
 def _implies(one: Schema, other: Schema) -> bool:
-    """Report whether each value that passes one option obviously passes the other."""
+    """Report whether each value that passes one option clearly passes the other option too."""
     if not all(same(one.get(name), other.get(name)) for name in _INSIDE):
         return False
     if not {*(other.get("required") or ())} <= {*(one.get("required") or ())}:
@@ -143,7 +150,7 @@ def _implies(one: Schema, other: Schema) -> bool:
 
 
 class _UnknownFieldHandling(Enum):
-    """The treatment by an API server of a key that has no schema."""
+    """The ways in which an API server can treat a key that has no schema."""
 
     DROPPED = "dropped"
     KEPT = "kept"
@@ -158,7 +165,7 @@ _LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-
 
 
 def _compare_inside(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
-    """Yield the findings for fields and items, and the pairs of inner schemas to compare next."""
+    """Yield the findings for fields and items, and the pairs of inner schemas to compare later."""
     if bool(place.old.get(EMBEDDED)) is not bool(place.new.get(EMBEDDED)):
         # This change is a finding by itself, so findings for the standard fields of an embedded
         # resource are not added.
@@ -204,9 +211,9 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
 
 
 def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
-    """Return the schema of keys that `properties` does not name.
+    """Return the schema of the keys that `properties` does not name.
 
-    If they have no schema, return what an API server does with such keys.
+    If these keys have no schema, return how an API server treats them.
     """
     match schema.get("additionalProperties"):
         case None:
@@ -253,7 +260,7 @@ def _compare_fate(
 
 
 def _takes_default(schema: Schema) -> bool:
-    """Report whether the default of a schema is valid.
+    """Report whether the default of a schema is valid for this schema.
 
     kube-apiserver does not check the defaults of schemas inside maps.
     """
@@ -315,7 +322,10 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Report whether an API server requires a field without a schema, as in embedded resources."""
+    """Report whether an API server requires a field that has no schema.
+
+    This is the case in embedded resources.
+    """
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 
@@ -384,6 +394,9 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:
-    """Return the schema of items; if the list keeps unknown fields, its items keep them also."""
+    """Return the schema of a list's items.
+
+    If the list keeps unknown fields, the items keep unknown fields too.
+    """
     more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
     return {**items, **more}

@@ -1,7 +1,7 @@
-"""Compare the keywords of one schema that limit its own value, not its fields or items.
+"""Compare the keywords of a schema that limit the value itself.
 
-For a numeric limit, the comparison decides whether the new limit allows every value that the old
-limit allows.
+Keywords that describe fields and items are compared in `_schemas`. For a numeric limit, the
+comparison decides whether the new limit allows every value that the old limit allows.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _means_more(place: SchemaPair) -> bool:
-    """Report whether a format without effect on the old type may affect the new type."""
+    """Report whether a format without effect on the old type may have an effect on the new type."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 
@@ -156,8 +156,8 @@ _FLAGS = {
 def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("nullable")
     if new and not old:
-        # Without nullable, an API server dropped a null, or replaced it by the default, before
-        # validation.
+        # Without `nullable`, an API server removed a null before validation, or replaced it by the
+        # default.
         noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
         yield place.found("null-kept" if noticed else "nullable-added", "nullable was added")
     elif old and not new:
@@ -171,7 +171,7 @@ def _list_type(schema: Schema) -> str:
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
-    """Return each CEL rule without its message, and its `optionalOldSelf`."""
+    """Return the expression and the `optionalOldSelf` of each CEL rule, without its message."""
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 
@@ -186,7 +186,8 @@ _LARGEST: Final = 2**53
 def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get(keyword), place.new.get(keyword)
     if sign > 0:
-        old, new = old or None, new or None  # a minimum of 0 is no limit for a size
+        # sizes are never negative, so a minimum of 0 is no limit
+        old, new = old or None, new or None
     if old != new:
         tighter = old is not None and new is not None and sign * (new - old) > 0
         yield _told(place, keyword, old, new, "limit-tightened" if tighter else "limit-widened")
@@ -218,7 +219,7 @@ def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compa
 
 
 def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
-    """Report whether the new lower bound is tighter than the old lower bound; None if unknown.
+    """Report whether the new lower bound is tighter than the old one; None if this is unknown.
 
     kube-apiserver compares integers with the integer part of a bound, and refuses every value if
     a bound does not have the type of the field.

@@ -4,11 +4,12 @@ The controller builds a converter for each Conversion. It gives the converter to
 own process that converts objects: the embedded server, or a webhook server. All replicas convert;
 only the leader writes objects.
 
-A kind with several versions in use must never lose its Conversion. With `strategy: None`, an API
-server changes only the apiVersion of an object, and prunes the fields that the other version does
-not have. The next write stores the pruned object. So a finalizer keeps a Conversion as long as its
-kind needs the Conversion. If the Conversion is deleted nevertheless, the controller does not change
-the CRD: requests in other versions than the stored version then fail, and no data is lost.
+A Conversion must not be removed while several versions of its kind are in use. With `strategy:
+None`, an API server changes only the apiVersion of an object, and prunes the fields that the other
+version does not have. The next write stores the pruned object. So a finalizer keeps a Conversion as
+long as several versions are in use. If the Conversion is deleted nevertheless, the controller does
+not change the CRD: requests in other versions than the stored version then fail, and no data is
+lost.
 """
 
 from __future__ import annotations
@@ -51,10 +52,9 @@ __all__ = ["FINALIZER", "ConversionController"]
 
 FINALIZER = "polyver.dev/conversion"
 _LOOK_AGAIN = 5.0
-"""Seconds until the next check.
-
-The check is needed because this controller reacts to the generation of a CRD, and a change of
-`status.storedVersions` does not change the generation.
+"""Seconds until the next check. The controller reacts only to changes of a CRD's generation. A
+change of `status.storedVersions` does not change the generation, so the controller must check it
+regularly.
 """
 _HTTPS = 443
 _CONVERSIONS = GroupVersionResource(
@@ -80,13 +80,14 @@ class ConversionController(Controller[str]):
         settle: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
-        """Take `told`, the value to set as `spec.conversion` of CRDs; if None, no CRD is changed.
+        """Create the controller. `told` is the value for `spec.conversion` of CRDs.
 
-        `annotations` are set in the CRD together with `spec.conversion`, for controllers such as
-        cert-manager. If `told` has no CA bundle, `bundle` returns the CA bundle of the webhook.
-        `kinds` are the names of CRDs that polyver converts without a Conversion. The webhook is set
-        in the CRD only `settle` seconds after the Conversion was first seen. By then all replicas
-        can convert, and kube-apiserver may call any of them.
+        If `told` is None, no CRD is changed. `annotations` are set in the CRD together with
+        `spec.conversion`, for controllers such as cert-manager. If `told` has no CA bundle,
+        `bundle` returns the CA bundle of the webhook. `kinds` are the names of CRDs that polyver
+        converts without a Conversion. The webhook is set in the CRD only `settle` seconds after the
+        Conversion was first seen. By then all replicas can convert, and kube-apiserver may call any
+        of them.
         """
         self._client = client
         self._publish = publish
@@ -106,7 +107,7 @@ class ConversionController(Controller[str]):
         ]
 
     async def load(self) -> None:
-        """Reconcile all existing Conversions once, before the first client requests objects."""
+        """Reconcile all existing Conversions once, before the first request of a client."""
         try:
             found = await self._client.list(_CONVERSIONS)
         except ApiError as error:
@@ -145,7 +146,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
-        """Remove the finalizer of a deleted Conversion as soon as its kind does not need it."""
+        """Remove the finalizer of a deleted Conversion when the kind does not need it any more."""
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)
             now = await find(self._client, _CONVERSIONS, key)
@@ -176,7 +177,7 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Report whether a CRD names our webhook; always True in a replica that writes no CRDs."""
+        """Report whether a CRD names our webhook. In a replica that writes no CRDs, return True."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(
@@ -207,7 +208,9 @@ class ConversionController(Controller[str]):
             since = self._clock.time() if known is None else known.since
             converter, problem = _made(conversion, crd)
             if known is not None and (less := _missing(known.converter, converter, crd)):
-                # The write bypassed admission: without these versions, objects could not be read.
+                # The Conversion was written without a check by admission. Keep the earlier
+                # converter: otherwise, objects could not be read in the versions that the new
+                # converter lacks.
                 problem = f"{problem}; {listed(less)} converted as before until polyver restarts"
                 converter = known.converter
             self._publish(key, converter)
@@ -215,7 +218,7 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """Return the text to append to the message of the condition of an invalid Conversion."""
+        """Return the text that is appended to the condition message of an invalid Conversion."""
         return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:
@@ -223,20 +226,20 @@ class ConversionController(Controller[str]):
             self._publish(key, None)
 
     async def _unpoint(self, crd: Object) -> None:
-        """Set the strategy None in a CRD that names our webhook and has only one version in use."""
+        """Set the strategy None in a CRD that names our webhook, if it has one version in use."""
         if self._told is not None and _is_told(crd, self._told) and len(versions_in_use(crd)) < 2:
             await self._write(crd, {"strategy": "None"})
 
     async def _point(self, crd: Object) -> None:
-        """Set our webhook in a CRD, unless the CRD names it already."""
+        """Set our webhook in a CRD, unless the CRD already names our webhook."""
         if self._told is not None and not _is_told(crd, self._told):
             await self._write(crd, self._told)
 
     async def _write(self, crd: Object, conversion: Mapping[str, Any]) -> None:
         said = {"webhook": None, **conversion}
         if said["webhook"]:
-            # A CRD names either a Service or a URL. This merge patch also removes the other one,
-            # which the CRD may have named before.
+            # A CRD names either a Service or a URL. If the CRD named the respective other field
+            # before, this merge patch removes that field.
             client = {"service": None, "url": None, **_client(said)}
             if self._bundle is not None:
                 client["caBundle"] = base64.b64encode(await self._bundle()).decode()
@@ -257,7 +260,7 @@ class ConversionController(Controller[str]):
         *,
         kind: str = "Serving",
     ) -> None:
-        """Set a condition of a Conversion if it is not set already."""
+        """Set a condition of a Conversion, unless the Conversion already has this condition."""
         if self._told is None:
             return
         condition = DesiredCondition(kind, status, reason, message)
@@ -290,7 +293,7 @@ class _Published:
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
     """Build the converter. If the Conversion does not fit its CRD, also return the reason.
 
-    The converter then uses only the fitting part of the Conversion.
+    If the Conversion does not fit its CRD, the converter uses only the part that fits.
 
     Without any converter, clients could neither read objects in other versions nor delete objects.
     """
@@ -320,7 +323,10 @@ def _missing(before: Converter, after: Converter, crd: Object | None) -> list[st
 
 
 def _told(error: PolyverError) -> str:
-    """Format an error with its hint and the field that it names, but without a file and line."""
+    """Format an error with its hint and with the field that the error names.
+
+    The file and line are left out.
+    """
     at = place_of(error)
     where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
     return f"{error.fact}{where}{hint}"

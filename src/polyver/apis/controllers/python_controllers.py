@@ -83,11 +83,11 @@ class DeclaredController(Controller[Key]):
     """Calls the function of one kind for each of its objects.
 
     The function gets an object of the class in its type hint, in the version of this class. If the
-    type hint is no such class, the function gets plain data in the storage version.
+    type hint is not a class of the kind, the function gets plain data in the storage version.
     """
 
     workers = 32
-    """The number of workers. A call that hangs blocks its worker until the deadline of the call."""
+    """The maximum number of concurrent calls. A call that hangs is counted until its deadline."""
 
     def __init__(
         self,
@@ -172,16 +172,16 @@ class DeclaredController(Controller[Key]):
         return found
 
     async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
-        """Apply the wanted objects, delete unwanted ones, and return the updated owner."""
+        """Apply the wanted objects, delete unwanted objects, and return the updated owner."""
         before, parts = noted(owner), [part_of(each) for each in wanted]
-        # The objects are recorded before they are applied: an object that is applied but not
-        # recorded would never be deleted.
+        # Record the objects first, then apply them. polyver deletes only recorded objects: an
+        # object that was applied without a record would stay forever.
         owner = await self._keeping.note(owner, [*before, *parts])
         self._outputs.use((part.group, part.kind) for part in parts)
         manager = manager_for(self.name, owner["kind"], owner["metadata"]["uid"])
         for each in wanted:
             await self._apply(each, manager)
-        # Earlier product releases used one field manager, named like the controller, for all
+        # Earlier product releases used the name of the controller as the field manager for all
         # owners.
         is_ours = partial(is_made_for, owner=owner, managers=(manager, self.name))
         removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
@@ -244,7 +244,8 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     annotations = metadata.get("annotations") or {}
-    # The annotation that this controller writes is no reason to call the function again.
+    # This controller writes the annotation APPLIED itself. So a change of this annotation is no
+    # reason to call the function again.
     others = {name: value for name, value in annotations.items() if name != APPLIED}
     return (*seen, str(metadata.get("labels")), str(others))
 
@@ -269,7 +270,11 @@ class DeclaredStatusWriter:
         code: CodeType | None,
         clock: Clock,
     ) -> None:
-        """Take the function's `code`, so that messages can name the line that raised an error."""
+        """Create the writer.
+
+        `code` is the code of the user's function: messages name the line in this code that raised
+        an error.
+        """
         self._client = client
         self._resource = resource
         self._has_conditions = _has_conditions(version)
@@ -279,14 +284,17 @@ class DeclaredStatusWriter:
         self._events = Events(client, clock, self._log, component=manager)
 
     async def failed(self, obj: Object, reason: str, error: Exception) -> None:
-        """Report that the function raised, or that its Outcome could not be applied."""
+        """Report that the function raised an error, or that its Outcome could not be applied."""
         message = _message(error, self._code)
         await self._events.tell(obj, reason, message, type="Warning")
         if self._has_conditions:
             await self._tell_failed(obj, _condition(obj, "False", reason, message))
 
     async def succeeded(self, obj: Object, status: Object | None) -> None:
-        """Write the status that the function returned; with None, keep the status of the object."""
+        """Write the status that the function returned.
+
+        If the function returned None, keep the status.
+        """
         wanted = dict(obj.get("status") or {}) if status is None else status
         known = find_condition(obj, _CONDITION)
         if known is not None:

@@ -55,7 +55,10 @@ class RegistrationController(Controller[str]):
         wanted: Sequence[AdmissionRegistration] = (),
         bundle: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
-        """Take `kinds` declared in Python; `wanted` has the registrations of other capabilities.
+        """Create the controller.
+
+        `kinds` are the kinds declared in Python. `wanted` are the registrations of other
+        capabilities.
 
         `bundle` returns the current CA bundle of the webhook server.
         """
@@ -100,10 +103,14 @@ class RegistrationController(Controller[str]):
     async def _keep(
         self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
     ) -> None:
-        """Apply registrations to a webhook configuration; keep webhooks of other managers."""
+        """Apply registrations to a webhook configuration.
+
+        Webhooks of other field managers are kept.
+        """
         found = await find(self._client, resource, _NAME)
-        # The CA bundle is read after the configuration. So a slow replica cannot write an old
-        # bundle over a new one: its write has an old resourceVersion and fails.
+        # Read the configuration first, then the CA bundle. If another replica writes a newer bundle
+        # after these reads, the write of this replica fails, because its resourceVersion is old. So
+        # an old bundle never replaces a newer bundle.
         webhook = self._webhook
         if self._bundle is not None:
             text = base64.b64encode(await self._bundle()).decode()

@@ -59,8 +59,8 @@ class RuleBlock:
     root: bool = False
     """True if the rules convert whole objects, which have metadata.
 
-    A top-level field such as `spec` of a whole object stays even if rules move all fields inside it
-    away.
+    In whole objects, a top-level field such as `spec` is kept even if rules move all fields out of
+    it.
     """
     trivial: bool = field(init=False)
     """True if the block does not change values: there are no rules, and both schemas have the same
@@ -123,16 +123,19 @@ class RuleBlock:
         return rule.run(values, back=back)
 
     def _applies(self, rule: ConversionRule, obj: Object) -> bool:
-        """Report whether to run a rule.
+        """Report whether to run a rule for an object.
 
-        A rule that sets a constant is run only if the object has the top-level field of the
-        constant.
+        A rule that sets a constant in a whole object is run only if the object already has the
+        top-level field (such as `spec`) that contains the constant.
         """
         constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
         return not constant or rule.targets[0][0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
-        """Return the values that a rule may write; an invalid label or annotation is MISSING."""
+        """Return the values that a rule may write.
+
+        An invalid label or annotation is replaced by MISSING.
+        """
         if not self.root:
             return values
         paths = rule.ports(back=back)[1]
@@ -150,10 +153,13 @@ class RuleBlock:
                 put(made, path, value)
 
     def lost(self, obj: Object, made: Object, *, back: bool) -> Lost:
-        """Find the fields of an object that converting `made` back would not restore."""
+        """Find the fields of `obj` that are lost.
+
+        Converting the result `made` back does not restore these fields.
+        """
         lost: Lost = {}
         for rule in self.rules:
-            # A const rule takes part only if the conversion back would write the constant.
+            # Ignore a const rule if the conversion to the version `to` does not write its constant.
             if self._applies(rule, made if back else obj):
                 reads, writes = rule.ports(back=back)
                 read = tuple(pick(obj, path) for path in reads)
@@ -163,7 +169,7 @@ class RuleBlock:
         return lost | delta(again, obj, self.read(back=back))
 
     def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that a rule read and that running it backwards would not restore."""
+        """Find the values that a rule loses: running the rule backwards does not restore them."""
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
         if not self.root or not touched or not writes:
@@ -187,7 +193,10 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields, with their fingerprints for the object `view`."""
+        """Yield the guards of preserved fields.
+
+        Their fingerprints are computed from the object `view`.
+        """
         rest = dict(lost)
         for rule in self.rules:
             reads, writes = rule.ports(back=back)
@@ -211,7 +220,7 @@ class RuleBlock:
         return made
 
     def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
-        """Build the entry of `Lost` for a converted value; {} if nothing was lost."""
+        """Build the entry of `Lost` for a converted value. The entry is {} if nothing was lost."""
         if type(value) is dict and type(made) is dict:
             lost = self.lost(value, made, back=back)
             return {"in": lost} if lost else {}
@@ -253,7 +262,7 @@ class RuleBlock:
 
 
 class FieldClaims:
-    """The fields that rules read and write; two rules must not use the same field."""
+    """The fields that rules read and write. Two rules must not read or write the same field."""
 
     def __init__(self, rules: Iterable[ConversionRule] = ()) -> None:
         self._rules: list[ConversionRule] = []
@@ -262,7 +271,10 @@ class FieldClaims:
             self.add(rule)
 
     def add(self, rule: ConversionRule) -> None:
-        """Add a rule; raise an error if another rule has one of its fields, or a part of one."""
+        """Add a rule.
+
+        Raise an error if another rule uses a field of this rule, or a part of such a field.
+        """
         number = len(self._rules)
         for back, side in enumerate(self._sides):
             own = _Side()
@@ -328,7 +340,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove the outermost parent of a path that has a value other than an object."""
+    """Remove the outermost parent of a path whose value is not an object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

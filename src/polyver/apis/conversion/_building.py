@@ -1,7 +1,7 @@
-"""The builder of conversion rules: each call adds one two-way rule.
+"""The builder of conversion rules. Each call adds one rule for conversions in both directions.
 
 Edges that are declared in Python call the builder directly. The reader of Conversions in YAML calls
-it for each rule.
+the builder for each rule.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ class Rules:
     def const(self, at: str, value: Any) -> None:
         """Add a rule that sets a field of the second version to a constant.
 
-        If the field has a preserved value, this value is restored instead.
+        If the object has a preserved value for the field, this value is restored instead of the
+        constant.
         """
         if value is None:
             raise InvalidRule("const needs a value")

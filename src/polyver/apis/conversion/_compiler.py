@@ -39,16 +39,16 @@ from polyver.core.plain import Object
 __all__ = ["Compiled", "compile_path"]
 
 Compiled = Callable[[Object, dict[str, Lost]], None]
-"""A compiled function. It converts an object, whose fields may be undecoded JSON, and updates the
-preserved fields by version, both in place.
+"""A compiled function. It gets an object, whose fields may be undecoded JSON, and the preserved
+fields by version. It changes the object and the preserved fields in place.
 """
 
 
 def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
-    """Compile the function for a conversion path.
+    """Compile the function for a conversion path. Return None if the path cannot be compiled.
 
-    Return None if the path calls conversion functions of users, or has rules for fields that a
-    schema lacks.
+    A path cannot be compiled if it calls conversion functions of users, or if its rules name fields
+    that a schema does not have.
     """
     steps = compilable(hops)
     if steps is None:
@@ -122,7 +122,9 @@ class _BlockWriter:
     losing: bool
     """True if the generated code preserves lost values; False if it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """`Settled` for the versions before this block on the conversion path, and for later ones."""
+    """Two `Settled`: for the versions before this block on the conversion path, and for the
+    versions after it.
+    """
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
 
@@ -194,7 +196,10 @@ class _BlockWriter:
         return found
 
     def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
-        """Write code that moves the values that rules read to variables; return these by rule."""
+        """Write code that moves the values that rules read to variables.
+
+        Return the variables of each rule.
+        """
         found = {path: self.out.fresh("v") for path in _flat(reads)}
         by_holder: dict[str, list[Path]] = {}
         for path in found:
@@ -212,7 +217,7 @@ class _BlockWriter:
     def _clean(self, reads: Iterable[Path]) -> None:
         """Write code that removes objects which became empty.
 
-        The code raises Unusual if the target version lacks such an object.
+        The code raises Unusual for an object that the target version does not have.
         """
         emptied = {path[:size] for path in reads for size in range(1, len(path))}
         for at in sorted(emptied, key=len, reverse=True):
@@ -287,9 +292,9 @@ class _RuleWriter:
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _interpreted(self, made: Sequence[str]) -> str:
-        """Build the code that lets the interpreter run this rule.
+        """Build the code that runs this rule in the interpreter.
 
-        If values must not be lost (`losing` is False), the code raises Loses instead.
+        If the code must not lose values (`losing` is False), it raises Loses instead.
         """
         if not self.block.losing:
             return "raise Loses"
@@ -308,7 +313,7 @@ class _RuleWriter:
         return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
-        """Build the condition that a path which this rule writes has a preserved field."""
+        """Build a condition that is true if a path which this rule writes has a preserved field."""
         if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
@@ -387,7 +392,7 @@ class _RuleWriter:
     def _guarded(self, made: str) -> None:
         """Write code that converts a value.
 
-        If a part of the value would be lost, the code calls the interpreter.
+        If a part of the value would be lost, the code runs the interpreter.
         """
         line, value = self._out.line, self.values[0]
         line("try:")
@@ -395,7 +400,8 @@ class _RuleWriter:
         self._inside(made)
         self._out.indent -= 1
         line("except (Loses, Unusual):")
-        # A value that is not Raw was changed in place, so the interpreter must begin again.
+        # If the value is not Raw, compiled code has changed it in place. The interpreter must then
+        # convert the whole object again from the beginning.
         line(f"    if type({value}) is not Raw: raise Unusual")
         line(f"    {self._interpreted([made])}")
 

@@ -1,4 +1,4 @@
-"""The conversion paths between versions, with one function each, and the interpreter.
+"""The conversion paths between versions, the compiled function of each path, and the interpreter.
 
 A conversion path leads from one version to another over one or more edges. The function of a path
 converts objects whose fields may still be encoded JSON. Fields that no rule reads are never
@@ -31,7 +31,9 @@ from polyver.kube.objects.schema import Schema
 __all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened", "Interpreter", "Schemas", "Tree"]
 
 ConvertOpened = Callable[[Object], Object | Raw | None]
-"""Converts an object, maybe in place; returns None if only the interpreter can convert it."""
+"""Converts an object, possibly in place. Returns None if only the interpreter can convert the
+object.
+"""
 Convert = Callable[[Object, str], Object]
 Tree = ConversionTree[ConversionStep]
 Schemas = Mapping[str, Schema]
@@ -91,7 +93,7 @@ def _by_functions(target: str, convert: Convert) -> ConvertOpened:
         try:
             obj = decode(encode(top))
         except (MsgspecError, UnicodeError):
-            # Such as a number that is out of range: `convert_raw` reports the error.
+            # For example, a number is out of range. `convert_raw` then reports the error.
             return None
         made = convert(obj, target)
         before, after = obj.get("metadata"), made.get("metadata")
@@ -144,9 +146,12 @@ class Interpreter:
         self._schemas = schemas
 
     def convert(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert an object to another version; update its preserved fields `carry` in place."""
-        # A guarded value is restored only if its guard, the fingerprint of the fields on which it
-        # depends, matches the object as it is now. Drop the other guarded values.
+        """Convert an object to another version.
+
+        The preserved fields `carry` are updated in place.
+        """
+        # A guarded value is restored only if its guard matches the current object. The guard is the
+        # fingerprint of the fields on which the value depends. Remove the other guarded values.
         for version, hop, view in self._views(obj, carry, source):
             lost = carry.lost[version]
             checked = hop.convert.guards(lost, view)
@@ -160,7 +165,10 @@ class Interpreter:
         return made
 
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert an object over each edge of the path; update its preserved fields in place."""
+        """Convert an object over each edge of the path.
+
+        The preserved fields of the object are updated in place.
+        """
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
             made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
@@ -172,12 +180,12 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version with preserved fields, the last hop to it, and the object before.
+        """Yield each version with preserved fields, the last hop to this version, and an object.
 
-        The object before is the object converted to the source version of this last hop.
+        The object is the given object, converted to the source version of this last hop.
 
-        The objects have the defaults of their version, because an API server may fill in defaults
-        between any two conversions.
+        It has the defaults of its version, because an API server may fill in defaults between any
+        two conversions.
         """
         known = [each for each in carry.lost if each in self._tree.versions]
         ways = {each: self._tree.way(version, each) for each in known}

@@ -39,7 +39,7 @@ __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_convert
 
 
 class NotConvertible(PolyverError):
-    """The object or the target version is not one of the known versions."""
+    """The kind or version of an object, or the target version, is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,11 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Take `carry`, a top-level field for preserved fields; if it is "", use an annotation."""
+        """Create a converter.
+
+        `carry` is the top-level field in which preserved fields are stored. If `carry` is empty,
+        preserved fields are stored in an annotation.
+        """
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
@@ -79,12 +83,16 @@ class Converter:
         )
         """The location of preserved fields."""
         self.on_unknown_format: Callable[[str, str], None] = lambda *_: None
-        """Called once for each unknown format of preserved fields, with the name of an object."""
+        """Called for each unknown format of preserved fields when the converter finds it for the
+        first time. The arguments are the format and the name of the object that has it.
+        """
         self._unknown_formats: set[str] = set()
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
-        """True if an edge calls conversion functions of users, which may take any time."""
+        """True if an edge calls conversion functions of users. Such a function may run for any
+        time.
+        """
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._paths = ConversionPaths(self.tree, group, self.keeping, self.convert)
@@ -120,7 +128,10 @@ class Converter:
         return [hop.target for hop in self.tree.way(source, target)][:-1]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
-        """Convert an object by compiled rules; return None if it needs the interpreter."""
+        """Convert an object by compiled rules.
+
+        Return None if only the interpreter can convert the object.
+        """
         path = self._paths[source, target]
         if path is None or path.calls_functions:
             return None
@@ -157,17 +168,19 @@ class Converter:
         return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
-        """Return the function that converts objects whose fields may be undecoded JSON, or None.
+        """Return the function that converts objects whose fields may be undecoded JSON.
 
-        Return None instead of a function if only `convert_raw` can convert between the two
-        versions. The function may change an object in place. It returns None for an object that
-        only `convert_raw` can convert.
+        Return None if there is no such function: only `convert_raw` can then convert between the
+        two versions.
+
+        The function may change an object in place. It returns None for an object that only
+        `convert_raw` can convert.
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert
 
     def unknown_format(self, obj: Object) -> str:
-        """Return the format of preserved fields that cannot be read; empty if they can be read."""
+        """Return the format of preserved fields if polyver cannot read it; return "" otherwise."""
         carry = self.keeping.split(obj)[1]
         return format_of(carry.unknown) if carry.unknown else ""
 
@@ -176,7 +189,7 @@ class Converter:
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
-        """Return the paths of an object's preserved fields, by the version that has the field."""
+        """Return the paths of an object's preserved fields, by the version with these fields."""
         carry = self.keeping.split(obj)[1]
         return {version: [*lost] for version, lost in carry.lost.items()}
 

@@ -44,8 +44,8 @@ __all__ = [
 
 Lost = dict[str, Any]
 Guard = tuple[dict[str, Any], str, str]
-"""An entry of `Lost`, the key of its guard (`if` or `whole`), and the fingerprint for the object as
-it is now.
+"""An entry of `Lost`, the key of its guard in the entry (`if` or `whole`), and the fingerprint that
+the guard must have for the current object.
 """
 
 
@@ -80,7 +80,10 @@ def _compare(
 
 
 def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict[str, Any]:
-    """Build the entry for two lists that differ only inside of their items; {} for other lists."""
+    """Build the entry for two lists that differ only inside of their items.
+
+    For all other lists, the entry is {}.
+    """
     if type(have) is not list or type(want) is not list or len(have) != len(want):
         return {}
     pairs = list(zip(have, want, strict=True))
@@ -96,7 +99,7 @@ def item_losses(
 ) -> Lost:
     """Build the entry for a list whose items lost values.
 
-    The items are identified by their keys if the keys are unique, else by their indexes.
+    The items are identified by their keys if the keys are unique; otherwise by their indexes.
     """
     if not any(losses):
         return {}
@@ -151,7 +154,7 @@ def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) 
 
 
 def place_of(place: StructuralSchema | None, path: Path) -> StructuralSchema | None:
-    """Return the schema at a path, or None if there is none."""
+    """Return the schema at a path; return None if no schema covers the path."""
     for name in path:
         place = place and place.child(name)
     return place
@@ -163,7 +166,10 @@ def patch_items(
     keys: Sequence[str],
     restore: Callable[[Any, Lost], Any],
 ) -> None:
-    """Restore the lost values of a list's items in place; `restore` may return a replacement."""
+    """Restore the lost values of a list's items in place.
+
+    `restore` changes an item in place, or returns a replacement for the item.
+    """
     for number, lost in _matched(items, entry, keys):
         if type(items[number]) is dict:
             restored = restore(items[number], lost)
@@ -195,7 +201,10 @@ def _fill(have: Object, more: Mapping[str, Any]) -> None:
 
 
 def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:
-    """Yield the guards of lost fields that no rule names, for the visible object `view`."""
+    """Yield the guards of lost fields that no rule names.
+
+    `view` is the object as clients see it.
+    """
     for text, entry in lost.items():
         if "whole" in entry:
             yield entry, "whole", fingerprint([_visible(view)])

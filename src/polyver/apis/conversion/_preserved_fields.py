@@ -60,7 +60,8 @@ class PreservedFields:
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """True if the original object had an empty map of annotations."""
+    """True if the original object had `metadata.annotations: {}`. The empty map is then restored.
+    """
     was_bare: bool = False
     """True if the original object had no metadata."""
     unknown: str = ""
@@ -89,7 +90,8 @@ _Entry = TypedDict(
     },
     total=False,
 )
-"""The allowed form of `Lost`. The form is checked, as any client can write the annotation."""
+"""The allowed form of `Lost`. polyver checks the form, because any client can write the annotation.
+"""
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
@@ -124,7 +126,10 @@ def _read(text: object) -> PreservedFields:
 
 
 def _may_restore(text: str, entry: Mapping[str, Any]) -> bool:
-    """Report whether a conversion may restore a preserved field; most metadata must not change."""
+    """Report whether a conversion may restore a preserved field.
+
+    Most fields of the metadata must not be changed by a conversion.
+    """
     if not text.startswith(_FIXED_FIELDS):
         return True
     path = parse_path(text)
@@ -170,13 +175,15 @@ def _write(carry: PreservedFields, *, room: int) -> str:
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
-"""Annotation for preserved fields while the normal location has preserved fields in an unknown
-format.
+"""The annotation for preserved fields if the normal location already contains preserved fields in
+an unknown format.
 """
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """The limit for all annotations of an object together."""
 _FIELD_LIMIT: Final = 1024 * 1024
-"""The limit for preserved fields in a field; etcd's limit for a whole object is higher."""
+"""The limit for preserved fields that are stored in a field of the object. It is below etcd's limit
+for a whole object.
+"""
 
 
 class PreservedFieldsLocation(Protocol):
@@ -192,7 +199,10 @@ class PreservedFieldsLocation(Protocol):
         ...
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields added at the location, if there are any."""
+        """Return an object with preserved fields added at the location.
+
+        If there are none, return the object unchanged.
+        """
         ...
 
     def may_be_in(self, top: Object) -> bool:
@@ -227,7 +237,10 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Separate an object from its preserved fields; remove the annotations if none is left."""
+        """Separate an object from its preserved fields.
+
+        Remove the map of annotations if it becomes empty.
+        """
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
@@ -342,9 +355,9 @@ class PreservedInField:
 class PreservedFieldsStore:
     """The location of preserved fields, and a second annotation if the location is occupied.
 
-    The location is occupied if it has preserved fields in a format that this product release of
-    polyver does not know. These preserved fields are kept unchanged. The product release that wrote
-    them can read them again after an upgrade or a roll-back.
+    The location is occupied if it contains preserved fields in a format that this product release
+    of polyver does not know. polyver keeps these preserved fields unchanged. After an upgrade or a
+    roll-back, the product release that wrote them can read them again.
     """
 
     def __init__(self, place: PreservedFieldsLocation) -> None:
@@ -366,7 +379,10 @@ class PreservedFieldsStore:
         return rest, carry
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields added at the location, if there are any."""
+        """Return an object with preserved fields added at the location.
+
+        If there are none, return the object unchanged.
+        """
         if not carry.unknown:
             return self.place.join(obj, carry)
         return _BESIDE.join(self.place.put(obj, carry.unknown), carry)

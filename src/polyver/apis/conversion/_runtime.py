@@ -1,4 +1,4 @@
-"""Functions that compiled rules call, and exceptions by which these functions refuse an object.
+"""Functions that compiled rules call, and the exceptions that these functions raise.
 
 A value is `Raw` (JSON that was not decoded) or plain data; each function accepts both. A function
 raises `Unusual` or `Loses` for a value that it cannot convert. The interpreter then converts or
@@ -75,7 +75,7 @@ def opened(value: Any) -> Object:
     """Return the fields of an object, as a dict."""
     if type(value) is dict:
         return value
-    if type(value) is not Raw:  # a string would be decoded as if it were JSON
+    if type(value) is not Raw:  # the decoder would read the content of a string as JSON
         raise Unusual
     try:
         return fields(value)
@@ -134,7 +134,7 @@ def is_const(value: Any, encoded: bytes, const: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RuleByInterpreter:
-    """Lets the interpreter run one rule; fields of this rule are also preserved and restored."""
+    """Runs one rule by the interpreter, and preserves and restores the fields of this rule."""
 
     block: RuleBlock
     rule: ConversionRule
@@ -182,11 +182,11 @@ def preserved(entry: dict[str, Any]) -> Any:
 
 _MOST: Final = 2**63 - 1
 _LARGE: Final = 10**18
-"""An integer beyond this limit may differ after a conversion to a string and back."""
+"""Integers up to this limit do not change in a conversion to a string and back."""
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Build a function that runs a rule such as a cast, which has no rules inside, on plain values.
+    """Build a function that runs a rule without inner rules, such as a cast, on plain values.
 
     The function returns None if a value would be lost.
     """
@@ -334,7 +334,10 @@ def _same(value: Any) -> Any:
 
 
 def _keyed_values(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Build the function for `keyed` if items have only a key and a value, without decoding it."""
+    """Build the function for `keyed` for items that have only a key and a value.
+
+    The function does not decode the items.
+    """
     hints: list[tuple[str, Any, Any]] = [
         ("name", str, msgspec.field(name=rule.key)),
         ("value", Raw, msgspec.field(name=rule.value)),

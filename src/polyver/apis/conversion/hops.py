@@ -36,7 +36,10 @@ class ConversionStep(Protocol):
         ...
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        """Find the fields of an object that converting `made` back would not restore."""
+        """Find the fields of `obj` that are lost.
+
+        Converting the result `made` back does not restore these fields.
+        """
         ...
 
     def restored(self, made: Object, lost: Lost) -> Object:
@@ -89,7 +92,10 @@ class ByFunctions:
         return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
-        """Return the function's result before pruning; it may have fields that the target lacks."""
+        """Return the function's result before pruning.
+
+        The result may have fields that the target version does not have.
+        """
         return _called(self.there, obj, None)
 
     def lost(self, obj: Object, made: Object) -> Lost:
@@ -98,7 +104,8 @@ class ByFunctions:
             if encode_sorted(_without_fixed(again)) == encode_sorted(_without_fixed(obj)):
                 return {}
         except (TypeError, ValueError, RecursionError):
-            pass  # the result cannot be encoded, as a function may return any value
+            # the result of a user's function may be any value, also a value that cannot be encoded
+            pass
         return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
@@ -144,7 +151,7 @@ class _ByUnfitRules(ByRules):
 
 
 def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
-    """Return the steps of a conversion path if they can be compiled, else None.
+    """Return the steps of a conversion path if they can be compiled; otherwise return None.
 
     Rules cannot be compiled if they name fields that a version lacks. They also cannot be compiled
     if only one of the two versions of a step has a schema, because any field may be lost then.
@@ -189,7 +196,7 @@ def _guards(lost: Lost, made: Any, place: StructuralSchema | None) -> Iterator[G
 
 
 class PrunedObject(dict[str, Any]):
-    """An object that has only fields of its schema, so that it need not be pruned."""
+    """An object that has only fields of its schema, so an API server would prune nothing."""
 
 
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
@@ -225,7 +232,8 @@ def _copied(value: Any) -> Any:
     """Return a copy of JSON data."""
     try:
         return msgspec.to_builtins(value)
-    except TypeError:  # not JSON; writing the converted object raises an error later
+    except TypeError:
+        # The result cannot be written as JSON; writing the converted object raises the error later.
         return fresh(value)
 
 

@@ -1,7 +1,7 @@
 """Rules for values that have fields inside: objects, lists and maps.
 
-Each lost value is recorded for one field of one item. So when a client edits one field, the lost
-values of other fields can still be restored.
+A lost value is recorded for the field of the item to which it belongs, and not for the whole list
+or map. So if a client edits one field, the lost values of other fields can still be restored.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Nested(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that has another path, or other fields inside, in the other version."""
+    """A field that has another path in the other version, or other fields inside of it."""
 
     name: ClassVar[str] = "move"
 
@@ -83,7 +83,10 @@ class MoveRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class WrapRule(_Nested):
-    """A field that is a single value in one version, and the first item of a list in the other."""
+    """A field that is a single value in one version.
+
+    In the other version, it is the first item of a list.
+    """
 
     name: ClassVar[str] = "wrap"
 
@@ -137,7 +140,10 @@ class WrapRule(_Nested):
 
 
 def _first(value: Any) -> Any:
-    """Return the first item of a list; null counts as missing, as API servers may drop nulls."""
+    """Return the first item of a list.
+
+    A null is treated as missing, because API servers may remove nulls.
+    """
     first = value[0] if type(value) is list and value else None
     return MISSING if first is None else first
 
@@ -149,9 +155,8 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The fields that identify a list item: `source_keys` in `from`, `target_keys` in `to`.
-
-    By default, these are the list map keys of the schema.
+    """The fields that identify a list item: `source_keys` in the version `from`, `target_keys` in
+    the version `to`. By default, these are the list map keys of the schema.
     """
 
     def _bound(
@@ -252,7 +257,10 @@ class EachRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class KeyedRule(_Nested):
-    """A field that is a list in one version, and a map by a key of the items in the other."""
+    """A field that is a list in one version.
+
+    In the other version, it is a map by a key of the items.
+    """
 
     key: str
     value: str
@@ -299,7 +307,10 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Report whether a value of the map can become an item: it must not have the key field."""
+        """Report whether a value of the map can become an item.
+
+        It cannot if it already has the key field.
+        """
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
@@ -382,7 +393,7 @@ class KeyedRule(_Nested):
                 yield from guards(inner, seen.get(name, MISSING), None)
 
     def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
-        """Convert a list or map to the form of the other version; return the values by key."""
+        """Convert a list or map to the form of the other version. Return the values by key."""
         if back:
             items = self._list(found) if type(found) is dict else []
             return {item[self.key]: item for item in items}

@@ -114,7 +114,10 @@ def take(obj: Object, path: Path, *, pinned: int) -> Any:
 
 
 def put(obj: Object, path: Path, value: Any) -> bool:
-    """Set a value at a path, and create its parents; return False if a parent is no object."""
+    """Set a value at a path, and create missing parents.
+
+    Return False if a parent is not an object.
+    """
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is MISSING:

@@ -118,7 +118,7 @@ def read_conversion(document: Document) -> DeclaredConversion:
 
 
 def _check_tree(document: Document, spec: _Spec) -> None:
-    """Raise an error that names the cause, unless the edges connect the versions to one tree."""
+    """Raise an error that names the problem, unless the edges connect all versions to one tree."""
     for number, edge in enumerate(spec.edges):
         for name, version in (("from", edge.source), ("to", edge.target)):
             if version not in spec.versions:

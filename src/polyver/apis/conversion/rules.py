@@ -53,7 +53,7 @@ class ConversionRule(ABC):
         """The fields of the version `to` that belong to this rule alone."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """Return the paths that the rule reads, and the paths that it writes, in a direction."""
+        """Return, for a direction, the paths that the rule reads and the paths that it writes."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
@@ -67,11 +67,14 @@ class ConversionRule(ABC):
         """Convert the values that were read to the values to write."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that the rule read and that running it backwards would not restore."""
+        """Find the values that the rule read and lost.
+
+        Running the rule backwards does not restore these values.
+        """
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
-        """Return the original `values` that differ from `again`, the result of converting back."""
+        """Return the values in `values` that differ from `again`, the result of converting back."""
         reads, _ = self.ports(back=back)
         return {
             show_path(path): was(value, guarded=True)
@@ -98,7 +101,7 @@ class ConversionRule(ABC):
 
 
 def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
-    """Return the value that an entry preserves; `value` if it preserves none."""
+    """Return the value that an entry preserves. Return `value` if the entry preserves no value."""
     if "is" in entry:
         return fresh(entry["is"])
     return MISSING if "absent" in entry else value
@@ -179,7 +182,7 @@ class SplitRule(ConversionRule):
     separator: str
     types: tuple[Type, ...]
     absent: str | None = None
-    """The part of the string that stands for a missing field; None if there is no such part."""
+    """The part of the string that represents a missing field. None if there is no such part."""
     name: ClassVar[str] = "split"
 
     @property
@@ -205,7 +208,8 @@ class SplitRule(ConversionRule):
     def _joined(self, parts: Ports) -> Any:
         """Join the parts.
 
-        A missing part is written as `absent`; if that is None, the string ends.
+        A missing part is written as `absent`. If `absent` is None, the string ends before the
+        missing part.
         """
         if all(part is MISSING for part in parts):
             return MISSING

@@ -5,8 +5,8 @@
   schema has are not changed: pruning them is left to the API server.
 - Objects that conversion functions return are pruned as an API server prunes them: fields that the
   schema lacks are removed.
-- Compiled rules cannot convert all objects. The schemas decide which fields need the interpreter,
-  and at which fields defaults may be filled in.
+- Compiled rules cannot convert all objects. This module finds the fields for which the interpreter
+  is needed, and the fields at which defaults may be filled in.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def knows(place: StructuralSchema | None, name: str) -> bool:
 
 
 def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
-    """Return the schema of a known field; None if anything is allowed."""
+    """Return the schema of a known field; return None if every value is allowed."""
     if place is None or (place.embedded and name in META_FIELDS):
         return None
     found = place.child(name)
@@ -75,14 +75,14 @@ def has_path(place: StructuralSchema | None, path: Path) -> bool:
 
 
 def items(place: StructuralSchema | None) -> StructuralSchema | None:
-    """Return the schema of the items of a list; None if anything is allowed."""
+    """Return the schema of the items of a list; return None if every item is allowed."""
     if place is None or (place.preserves and place.items is None):
         return None
     return place.items or NOTHING
 
 
 def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
-    """Remove the fields that the source schema allows and the target schema does not, in place."""
+    """Remove, in place, the fields that the source schema allows and the target schema forbids."""
     if target is None:
         return
     if type(value) is dict:
@@ -153,7 +153,10 @@ def implied(
     *,
     root: bool,
 ) -> Iterator[ConversionRule]:
-    """Yield the implied rules: for fields that no rule names and that one version lacks."""
+    """Yield the rules that the schemas imply.
+
+    The schemas imply a rule for each field that no rule names and that one version does not have.
+    """
     if source is None or target is None:
         return iter(())
     sources = _Paths(path for rule in rules for path in rule.sources)
@@ -230,7 +233,9 @@ Prune = Callable[[Any], None]
 
 @lru_cache(maxsize=4096)
 def pruner(place: StructuralSchema | None) -> Prune | None:
-    """Build a function that removes fields that a schema lacks; None if it allows everything.
+    """Build a function that removes the fields that a schema does not have.
+
+    Return None if the schema allows every field.
 
     >>> prune = pruner(StructuralSchema(fields={"a": StructuralSchema(preserves=True)}))
     >>> obj = {"a": {"b": 1}, "c": 2}
@@ -279,7 +284,7 @@ def _pruner(
 
 
 def _leave(_: Any) -> None:
-    """Leave a value as it is."""
+    """Do not change a value."""
 
 
 def _empty(value: Any) -> None:
@@ -296,7 +301,7 @@ def _empty(value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """States whether filling in the defaults of schemas can change a guard.
+    """The parts of a schema that decide whether filling in its defaults can change a guard.
 
     A guard is the fingerprint of the fields on which a preserved value depends. The interpreter
     computes it after filling in defaults. Compiled code does not fill in defaults, so it may handle
@@ -318,15 +323,15 @@ def _has_null(value: Any) -> bool:
 
 
 Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
-"""The objects that compiled rules can convert.
+"""The objects that compiled rules can convert, by their paths.
 
-For the path of each object inside, there are the fields that it may have (None: any field), and the
-fields that it must not have.
+For each path, the value has two sets of field names: the fields that the object may have (None: any
+field), and the fields that it must not have.
 """
 
 
 def watched(block: RuleBlock, *, back: bool) -> Watched:
-    """Find the fields that the target version lacks and no rule names, by object.
+    """Find, by object, the fields that no rule names and that the target version does not have.
 
     Only the interpreter can convert an object that has such a field.
     """
@@ -377,7 +382,10 @@ def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
 
 
 def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
-    """Return a `Settled` for some paths in a schema, combined with the given `far`."""
+    """Return the `Settled` of some paths in a schema.
+
+    The result also covers the schemas of `far`.
+    """
     found = place is not None and any(_has_default(place, path) for path in paths)
     return Settled(place is not None or far.has_schema, found or far.has_defaults)
 

@@ -1,7 +1,8 @@
 """Plain values: fingerprints, and casts from one type to another.
 
-A cast gives the same value in another type or, if there is none, the nearest value. To find out
-which, the caller casts back and compares.
+A cast returns the same value in another type. If this type cannot express the value, the cast
+returns the nearest value. A caller can cast back and compare, to find out whether the value is the
+same.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def scaled(value: Any, factor: Fraction, target: Type) -> Any:
     (1, 1.5)
     """
     if type(value) is float:
-        # By its decimal notation: 0.1 is exactly one tenth, not the nearest double.
+        # Use the decimal notation: 0.1 then is exactly one tenth, and not the nearest
+        # floating-point number.
         exact = Fraction(repr(value)) if abs(value) < 1e300 else None
     else:
         exact = Fraction(value) if type(value) is int else None

@@ -33,7 +33,10 @@ class ClassReader:
     """Reads a declared class, and the classes that its fields name."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        """Take `names`, the names in scope at the class, to resolve type hints that are strings."""
+        """Create a reader.
+
+        `names` are the names in scope at the class; they resolve type hints that are strings.
+        """
         self._names = names
         self._open: list[type] = []
         self._read: dict[type, FieldSchema] = {}
@@ -84,7 +87,8 @@ class ClassReader:
                 hint = "omit it, or write dict[str, Any]" if name == "metadata" else ""
                 raise found.wrong(f"{name} has the same type in all kinds", hint)
         if status is not False and "status" in places:
-            # Servers drop it from objects that clients create, so it cannot be required.
+            # API servers drop the status when a client creates an object, so the status cannot be
+            # required.
             places["status"].optional = True
         schema = self._schema(cls, places, _ROOT)
         metadata = FieldSchema({}, dict[str, Any], shown_name(cls), optional=True, name="metadata")
@@ -152,7 +156,7 @@ class ClassReader:
         return make_part(cls.__name__, fields, keys, body)
 
     def _body(self, cls: type, places: Mapping[str, FieldSchema]) -> dict[str, Any]:
-        """Return the members of a class other than fields: methods, properties, inner classes."""
+        """Return the members of a class that are not fields: methods, properties, inner classes."""
         ours = [base for base in reversed(cls.__mro__) if base not in (object, Fields)]
         if flavour(cls) != "plain":
             ours = []

@@ -1,7 +1,7 @@
 """Connect the versions of a declared kind by rules, functions, methods, or one function for all.
 
-An edge connects two versions. All these ways to declare a conversion add edges to the same tree of
-versions, so users can combine the ways.
+An edge connects two versions. Rules, functions and methods add edges to the same tree of versions,
+so users can combine them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Way:
 
     hook: KindHook
     convert: Function
-    """The function wrapped by `_plain`, which takes and returns plain data."""
+    """The function that `_plain` returns. It takes and returns plain data."""
 
 
 @dataclass(slots=True)
@@ -153,9 +153,9 @@ def _plain(hook: KindHook, source: str, target: str) -> Function:
 def _data(made: Any, name: str, version: str, source: Object) -> Object:
     """Convert the result of a user's function to plain data.
 
-    The input object may have lacked required fields. If a required field has an object as its value
-    (a part), `_read` has added an empty object. If this part is still empty, and `source` does not
-    have it, the part is removed again.
+    A part is a field whose value is an object. If the input `source` did not have a required part,
+    `_read` has added an empty object, so that the function can set fields in it. If the part is
+    still empty after the call, this function removes it.
     """
     if isinstance(made, dict):
         return made
@@ -174,7 +174,10 @@ def _is_hollow(value: Any) -> bool:
 
 
 def _read(cls: type, obj: Object) -> Any:
-    """Convert plain data to an object of a class; set missing required parts to empty objects."""
+    """Convert plain data to an object of a class.
+
+    A missing required part is set to an empty object.
+    """
     return _filled(from_own(cls, obj))  # conversion functions get copies, so sharing data is safe
 
 
@@ -192,7 +195,10 @@ def _filled(part: Any) -> Any:
 
 @cache
 def _parts(cls: Any) -> list[tuple[str, type, bool]]:
-    """Return the fields of a class that are objects: name, class, and whether it is required."""
+    """Return the fields of a class that are objects.
+
+    For each: its name, its class, and whether it is required.
+    """
     needed = cls.__schema__.get("required", ())
     return [
         (field.name, part, field.encode_name in needed)
@@ -223,7 +229,7 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
     """Return one version of each group of versions that no edges connect to the hub.
 
-    Errors in the edges are not reported here, but when the tree is built.
+    Errors in the edges are reported later, when the tree is built.
     """
     found: list[str] = []
     reached = _reached(hub, edges)
@@ -248,7 +254,10 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Return the conversion methods of a version's class; ignore those of its base versions."""
+    """Return the conversion methods of a version's class.
+
+    Ignore methods that the class inherits from the class of another version.
+    """
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
     theirs = {base for other in others if other in bases for base in other.__mro__}
@@ -296,7 +305,7 @@ def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator
 def _method_to(cls: Any, hub: Any) -> Function:
     """Build a function that calls `spoke.convert_to(hub)`.
 
-    The method either changes the hub object that it gets, or returns another one.
+    The method either changes the hub object that it gets, or returns another object.
     """
 
     def convert(obj: Object) -> Object:
@@ -311,7 +320,7 @@ def _method_to(cls: Any, hub: Any) -> Function:
 def _method_from(cls: Any, hub: Any) -> Function:
     """Build a function that calls `spoke.convert_from(hub)`.
 
-    The method either changes the spoke object on which it is called, or returns another one.
+    The method either changes the spoke object on which it is called, or returns another object.
     """
 
     def convert(obj: Object) -> Object:

@@ -233,7 +233,7 @@ _NONE = (types.NoneType, msgspec.UnsetType)
 _SCALARS: dict[Any, tuple[dict[str, Any], Any]] = {
     str: ({"type": "string"}, str),
     int: ({"type": "integer"}, int),
-    # JSON has 1 and 1.0, and an object is written as it was read.
+    # Accept int and float, so that a number is written as it was read: 1 does not become 1.0.
     float: ({"type": "number"}, int | float),
     bool: ({"type": "boolean"}, bool),
     datetime: ({"type": "string", "format": "date-time"}, Time),
@@ -308,7 +308,8 @@ def _union(hint: Any, at: str, classes: Classes) -> FieldSchema:
 
 def _literal(hint: Any, at: str, _: Classes) -> FieldSchema:
     values = list(get_args(hint))
-    # Any string is read, so that objects with a value that was removed can still be read.
+    # Accept any string: an object may have a value that was later removed from the Literal, and
+    # must still be readable.
     place = _choice(values, None, at)
     place.python = type(values[0])
     return place

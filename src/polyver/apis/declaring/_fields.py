@@ -49,7 +49,7 @@ def shown_name(declared: type | Callable[..., Any]) -> str:
 
 
 def flavour(cls: type) -> str:
-    """Return the sort of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return the type of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
@@ -73,13 +73,14 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
 
 
 def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type hints of a class itself, with hints that are strings resolved."""
+    """Return the type hints of a class itself. Hints that are strings are resolved."""
     module = sys.modules.get(cls.__module__)
     known = vars(module) if module else {}
     # Hints of a class from another module refer to the names of that module.
     is_here = names.get("__name__") == cls.__module__
     around = {**known, **names} if is_here else {**names, **known}
-    # A field may have the name of its type, as in `date: date | None`, so only classes count.
+    # A field may have the same name as its type, as in `date: date | None`. So only names of
+    # classes are used.
     around |= {name: value for name, value in vars(cls).items() if isinstance(value, type)}
     around[cls.__name__] = cls
     own = dict(vars(cls).get("__annotations__", {}))
@@ -94,7 +95,10 @@ def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    """Return the name of a field in objects: `from` for `from_`, as `from` is a Python keyword."""
+    """Return the name that a Python field has in objects.
+
+    For example, the name of `from_` is `from`, because `from` is a Python keyword.
+    """
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
@@ -107,7 +111,7 @@ def _plain(cls: type) -> dict[str, tuple[str, Any]]:
 def _missing(cls: type) -> dict[str, tuple[str, Any]]:
     """Return the name and the default of each key of a TypedDict.
 
-    The default is None for a key that is not required, else ABSENT.
+    The default is None for a key that is not required; otherwise it is ABSENT.
     """
     hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
     needed: frozenset[str] = vars(cls)["__required_keys__"]
@@ -144,7 +148,7 @@ _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def docstring(cls: type) -> str:
-    """Return the docstring of a class itself, not that of a base class."""
+    """Return the docstring of the class itself. A docstring that the class inherits is ignored."""
     text = vars(cls).get("__doc__") or ""
     # Python gives a dataclass without a docstring its signature.
     return "" if text.startswith(f"{cls.__name__}(") else inspect.cleandoc(text)
@@ -196,7 +200,7 @@ def _classes(cls: type) -> Iterator[ast.ClassDef]:
 def _inside(node: ast.AST, steps: list[str]) -> Iterator[ast.ClassDef]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _NAMED):
-            # An if, a try or a with may contain it.
+            # A class statement may also be inside of an `if`, `try` or `with` statement.
             yield from _inside(child, steps)
         elif child.name != steps[0]:
             continue

@@ -74,7 +74,7 @@ class KindHook:
         return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
-        """Copy an object to the form that the function takes; the function may change the copy."""
+        """Copy an object to the form that the function takes. The function may change this copy."""
         return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
 
 

@@ -43,7 +43,7 @@ class DeclaredVersion:
     cls: type[DeclaredObject]
     version: DefinedVersion
     storage: bool | None
-    """The argument as given; None means True if there is only one version."""
+    """The argument of the decorator. None means True if the kind has only one version."""
     hub: bool
 
 
@@ -76,7 +76,7 @@ class Kind:
         strategy: Literal["None"] | None = None,
         carry: str = "",
     ) -> None:
-        """Declare a kind; `strategy="None"` states that its versions differ only in apiVersion.
+        """Declare a kind. `strategy="None"` states that its versions differ only in apiVersion.
 
         Versions that differ only in apiVersion need no edges. With `carry`, all versions get a
         top-level field of this name, in which polyver stores preserved fields: values that a
@@ -140,7 +140,7 @@ class Kind:
 
     @property
     def hub(self) -> str:
-        """The version that is declared as the hub, else the storage version."""
+        """The version that is declared as the hub. By default, the storage version."""
         return self.definition().hub
 
     @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))
@@ -160,8 +160,8 @@ class Kind:
         """Declare a version by the decorated class; return the class for objects of this version.
 
         `deprecated` may be the text of the warning for clients. By default, `status` is True if the
-        class has a field `status`. The returned class replaces the decorated one; its objects are
-        created with keyword arguments.
+        class has a field `status`. The returned class replaces the decorated class. Objects of the
+        returned class are created with keyword arguments.
         """
         names = _around(sys._getframe(1))
 
@@ -270,7 +270,8 @@ class Kind:
         """Register one function that converts an object of any version to a given version.
 
         If other edges are declared, the function is used only for versions that these edges do not
-        connect to the hub. The hub is the version through which conversions lead.
+        connect to the hub. The hub is the version to which conversions between other versions
+        convert first.
         """
         self._edges.add_whole(function)
         self._definition = None
@@ -282,7 +283,7 @@ class Kind:
         """Register a function that fills in missing fields of new and changed objects of a version.
 
         The function gets an object of the version's class, or a dict if its type hint is a dict. It
-        changes this object, or returns another.
+        changes this object, or returns another object.
         """
         return self._hook(version, self._defaults, 1, _around(sys._getframe(1)))
 
@@ -334,9 +335,9 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The function of the controller as a hook.
+        """The function of the controller, as a hook.
 
-        Its version is "" if it takes the storage version.
+        The version of the hook is "" if the function takes the storage version.
         """
         assert self._takes is not None
         return self._takes

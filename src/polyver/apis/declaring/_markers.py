@@ -49,7 +49,9 @@ _MARKS = "__polyver_marks__"
 
 
 ABSENT: Any = msgspec.UNSET
-"""Stands for a missing field of a type for which null is a value. (None then stands for null.)"""
+"""Represents a missing field of a type for which null is a value. For such a type, None represents
+null.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format that the API server knows: `int32`, `duration`, `uuid`, `byte`, `ipv4`, …."""
+    """A format that API servers know, such as `int32`, `duration`, `uuid`, `byte` or `ipv4`."""
 
     format: str
 
@@ -161,7 +163,10 @@ def marks_of(cls: type) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Atomic(_ClassMark):
-    """A list, map or class that, in server-side apply, has a single owner as a whole."""
+    """A list, map or class that has only one owner in server-side apply.
+
+    The owner owns all of its fields.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,7 @@ class Granular(_ClassMark):
 
 @dataclass(frozen=True, slots=True)
 class Preserve(_ClassMark):
-    """A class whose objects keep fields that it does not declare."""
+    """A class whose objects keep fields that the class does not declare."""
 
 
 @dataclass(frozen=True, slots=True)

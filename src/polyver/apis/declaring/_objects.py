@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 class NotAsDeclared(PolyverError):
-    """Data that does not fit a declared class; `at` names the field."""
+    """Data that does not fit a declared class. `at` is the path of the wrong field."""
 
 
 class Time(datetime):
-    """A time that keeps its notation, such as 'Z' at the end: it is written as it was read."""
+    """A time in the notation in which it was read, for example with 'Z' at the end."""
 
     _text: str = ""
 
@@ -91,7 +91,10 @@ prepare(DeclaredObject)
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
 ) -> type[DeclaredObject]:
-    """Build a class from fields with types and defaults; `names` has the fields' names in data."""
+    """Build a class from fields with types and defaults.
+
+    `names` gives the name of each field in plain data.
+    """
     hints = {field: hint for field, (hint, _) in fields.items()}
     defaults = {field: default for field, (_, default) in fields.items()}
     made: type[DeclaredObject] = _Declared(
@@ -121,13 +124,16 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
     >>> from_object(Toy, {"apiVersion": "ex.io/v1", "kind": "Toy", "colour": "red"})
     Toy(colour='red')
     """
-    # Copy the data first: the object would share fields of type Any with it, so that a change of
-    # the object would change the data.
+    # Copy the data first. Without the copy, fields of type Any would be the same objects in the
+    # data and in the result, so a change of the result would also change the data.
     return from_own(cls, msgspec.to_builtins(obj))
 
 
 def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Convert plain data to an object of a declared class; both may then share parts."""
+    """Convert plain data to an object of a declared class without copying.
+
+    Fields of type Any are the same objects as in the data.
+    """
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")

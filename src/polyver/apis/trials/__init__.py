@@ -1,4 +1,4 @@
-"""Test conversions with many generated objects; find the smallest object that breaks a property.
+"""Test conversions with many generated objects, and find the smallest object that shows a failure.
 
 Hypothesis, a development tool, is imported only when objects are generated.
 """

@@ -2,8 +2,8 @@
 
 Test objects are generated from the old schemas, as existing objects follow these schemas. Each
 object is converted with the old and the new conversions, and the results are compared. The
-comparison is made for the object itself. It is repeated for the object that is stored after the old
-conversions have converted the object to another version.
+comparison is made twice: for the object itself, and for the same object after the old conversions
+have converted it to another version for storage.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ __all__ = ["EarlierConversions", "compare_behaviour"]
 _DRAWN = 40
 _SHRINKING = 1000
 _MOST = 40
-"""The maximum number of different changes that are reported; each takes time to shrink."""
+"""The maximum number of reported differences. Finding the smallest object for a difference takes
+time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class EarlierConversions:
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     convert: Callable[[Object, str], tuple[Object, Object]]
-    """Converts an object to a version. Returns the result with preserved fields, as it is stored,
-    and without preserved fields, as clients see it.
+    """Converts an object to a version. Returns the converted object in two forms: with preserved
+    fields, as it is stored, and without preserved fields, as clients see it.
     """
 
     @classmethod
@@ -88,7 +90,7 @@ def compare_behaviour(
     seed: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field that the new conversions show differently from the old ones.
+    """Yield a finding for each field whose value is different with the new conversions.
 
     Each finding has the smallest object that shows the difference.
     """
@@ -158,7 +160,10 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """Yield each field that clients see differently; nothing if the old conversions fail."""
+        """Yield each field that clients see differently.
+
+        Yield nothing if the old conversions fail.
+        """
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]

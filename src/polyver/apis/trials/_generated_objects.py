@@ -113,7 +113,8 @@ class Mixer:
     def objects(self) -> Iterator[Object]:
         """Yield an endless sequence of objects.
 
-        The first object has every field. The given objects follow, then newly mixed objects.
+        The first object has every field. The next objects are the given objects, and then newly
+        mixed objects.
 
         Few of the given objects have an optional field inside of another optional field. Without
         the first object, a short run might try no object that has the inner field.
@@ -124,7 +125,7 @@ class Mixer:
             yield self._with_metadata(self._mixed())
 
     def _mixed(self, shares: Sequence[float] = (0.1, 0.5, 0.5, 0.9, 1.0)) -> Object:
-        """Build a valid object with about one of these shares of the optional fields."""
+        """Build a valid object with some of the optional fields. Their share is one of `shares`."""
         head = self._random.choice(self._objects)
         about = {name: head[name] for name in _META if name in head}
         for _ in range(_TRIES):
@@ -223,7 +224,7 @@ _MOST_TRIES = 3000
 
 
 def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_TRIES) -> Object:
-    """Reduce an object as far as possible while `is_bad` still holds.
+    """Make an object as small as possible, as long as `is_bad` returns True for it.
 
     >>> shrunk({"a": [1, 5, 2], "b": "x"}, lambda obj: 5 in obj.get("a", []))
     {'a': [5]}
@@ -243,7 +244,7 @@ def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_
 
 
 def _simpler(value: Any) -> Iterator[Any]:
-    """Yield simpler values than this one, the simplest first."""
+    """Yield simpler values than this value; the simplest value is first."""
     match value:
         case dict():
             yield from _simpler_object(value)
@@ -313,5 +314,8 @@ def _half(value: float) -> float:
 
 
 def _size(value: float) -> tuple[float, bool, bool]:
-    """Return a sort key for numbers, the simplest first: a sign or a fraction is less simple."""
+    """Return a sort key by which simple numbers come first.
+
+    A sign or a fraction makes a number less simple.
+    """
     return (abs(value), value < 0, isinstance(value, float))

@@ -43,8 +43,8 @@ __all__ = ["CheckedKind", "ConversionCheckResult", "Progress", "check"]
 
 Progress = Callable[[int], None]
 _DRAWN = 40
-"""The maximum number of objects that Hypothesis generates for a version; further objects are mixed
-from these.
+"""The maximum number of objects that Hypothesis generates for a version. All other objects are
+mixed from these objects.
 """
 
 _THOROUGH = 600
@@ -171,7 +171,11 @@ class _Run:
     def _trials(
         self, version: str, tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield trials on all paths for the first objects, and on one random path for others."""
+        """Yield trials for an object.
+
+        For the first objects, the trials use all conversion paths; for later objects, one random
+        path.
+        """
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
         stop = chance.choice(others)
@@ -202,7 +206,7 @@ class _Run:
     def _slow(
         self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield the trials of the type `name`, which is slow, for one conversion path."""
+        """Yield the trials of the type `name` for one conversion path. These trials are slow."""
         version, stop, _ = way
         if name == "compiled":
             yield ConversionTrial(name, (version, stop))
@@ -233,7 +237,7 @@ class _Run:
     def _is_allowed(self, obj: Object, edit: Edit, version: str) -> bool:
         made = edited(obj, edit)
         schema = self.subject.converter.schemas.get(version)
-        # Removing a field that an API server defaults again is no change.
+        # If an API server sets the removed field to its default again, the edit changes nothing.
         if made is None or same(*(_filled_in(each, schema) for each in (made, obj))):
             return False
         return schema is None or not schema.validate(made)
@@ -251,7 +255,7 @@ class _Run:
     def _smallest(
         self, trial: ConversionTrial, broken: TrialFailure, obj: Object
     ) -> tuple[Object, ConversionTrial]:
-        """Find the smallest object, and the smallest edit, that show the same failure."""
+        """Find the smallest object and the smallest edit that show the same failure."""
         schema = self.subject.converter.schemas.get(trial.way[0])
         must_fit = schema is not None and not schema.validate(obj)
 
@@ -278,7 +282,10 @@ class _Run:
         return small, with_value(best[""])
 
     def findings(self) -> Iterator[ConversionFinding]:
-        """Yield one finding for each wrong field, on the shortest conversion path that shows it."""
+        """Yield one finding for each wrong field.
+
+        The finding names the shortest conversion path with this failure.
+        """
         grouped: dict[tuple[str, str], list[TrialFailure]] = {}
         for _, broken in self.broken.values():
             grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)
@@ -309,7 +316,7 @@ class _Run:
 
 
 def _sort(broken: TrialFailure) -> tuple[str, ...]:
-    """Return a key for grouping: failures with the same key count as the same failure."""
+    """Return a key of a failure. Failures with the same key are reported as one finding."""
     same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)
 

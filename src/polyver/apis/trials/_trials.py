@@ -1,6 +1,7 @@
-"""Trials: each checks one property of conversions with one object.
+"""Trials: each trial checks one property of conversions for one object.
 
-A trial is data, so it can be run again with smaller objects to find the smallest one that fails.
+A trial is plain data. So it can be run again with smaller objects, to find the smallest object for
+which it fails.
 """
 
 from __future__ import annotations
@@ -89,7 +90,10 @@ class ConversionCache:
         return self._known[way]
 
     def reached(self, *way: str) -> Object | None:
-        """Convert the object as `after` does; return None if this fails."""
+        """Convert the object `obj` in the same way as `after`.
+
+        Return None if the conversion fails.
+        """
         try:
             return self.after(*way)
         except _Failed:
@@ -117,7 +121,7 @@ def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, 
 
 
 def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check a converted object: as an API server does, and against the target's schema."""
+    """Check one conversion: its input is unchanged, and its result fits the target version."""
     converter, obj = tries.converter, tries.obj
     source, target = trial.way
     before = fresh(obj)
@@ -147,7 +151,10 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
-    """Return the unpruned result of a user's function if the conversion is one call of it."""
+    """Return the unpruned result of a user's function.
+
+    If the conversion is more than one call of a function, return the converted object.
+    """
     hops = converter.tree.way(*way)
     if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
         return made
@@ -232,7 +239,10 @@ def shown_value(value: Any) -> str:
 
 
 def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that compiled rules and the interpreter give the same results for data and JSON."""
+    """Check that compiled rules and the interpreter give the same results.
+
+    The results are compared for plain data and for JSON.
+    """
     converter, given = tries.converter, tries.after(*trial.way[:-1])
     source, target = trial.way[-2:]
     rest = {name: fresh(value) for name, value in given.items() if name != "apiVersion"}
@@ -274,7 +284,10 @@ def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _unseen(
     tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
 ) -> TrialFailure | None:
-    """Check that an edit is visible in other versions as if no fields had been preserved."""
+    """Check that preserved fields do not change the effect of an edit.
+
+    The edit must be visible in other versions in the same way as without preserved fields.
+    """
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
     assert edit is not None
@@ -293,7 +306,10 @@ def _unseen(
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without empty objects, which rules leave behind when they move fields."""
+    """Return a value without empty objects.
+
+    Rules leave such objects behind when they move fields.
+    """
     if type(value) is not dict:
         return value
     kept = {name: _filled(each) for name, each in value.items()}
@@ -306,7 +322,7 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a second round trip over an edge changes nothing, without preserved fields."""
+    """Check that a second round trip over an edge changes nothing. Preserved fields are ignored."""
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)

@@ -45,7 +45,10 @@ def objects_from_schema(
 
 
 def _values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Build a strategy for one value; values that anyOf, oneOf or not refuse are filtered out."""
+    """Build a strategy for one value.
+
+    The strategy rejects values that `anyOf`, `oneOf` or `not` do not allow.
+    """
     options = [_merged(schema, option) for option in _options(schema)]
     found = st.one_of([_typed(option) for option in options])
     if any(schema.get(name) for name in ("anyOf", "oneOf", "allOf", "not", "enum", "pattern")):
@@ -63,7 +66,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _merged(schema: Schema, more: Schema) -> Schema:
-    """Combine two schemas to one, as far as a single schema can express both."""
+    """Combine two schemas to one schema. Parts that a single schema cannot express are ignored."""
     made = dict(schema)
     for name, value in more.items():
         if name in ("anyOf", "oneOf", "allOf", "not"):
@@ -133,7 +136,7 @@ def _multiples(step: float, low: int, high: int) -> st.SearchStrategy[Any]:
 
 
 def _integers(low: int, high: int) -> st.SearchStrategy[int]:
-    # One alternative of a schema may allow no number at all.
+    # It is possible that an alternative of a schema allows no number at all.
     return st.integers(low, high) if low <= high else st.nothing()
 
 

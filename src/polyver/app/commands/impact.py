@@ -1,4 +1,7 @@
-"""`polyver impact`: list the users of a version, which a change of the version would affect."""
+"""`polyver impact`: list the users of a version.
+
+A change of the version would affect these users.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polyver why`: print which versions an object uses and why, and which ones it would get now."""
+"""`polyver why`: print which versions an object uses and why, and which it would use now."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def why(
     """Show which versions an ActionSet, application, package or composite resource uses, and why.
 
     For an ActionSet, the command shows the version that each phase used, and the version that it
-    would use now. To find the version for now, the command reads the functions of the server, or
-    those of --functions and --catalogue if they are given. For an application, the command shows
-    the version of each definition that the application references. For a package, it shows the
-    revision that each step of a composition uses. For a composite resource, it shows the
-    composition and its revision, and the revision of each function. It shows the revisions in use,
-    and the revisions that the composite resource would use now.
+    would use now. To find this version, the command reads the functions of the server. If
+    --functions or --catalogue is given, it uses the functions of these options instead. For an
+    application, the command shows the version of each definition that the application references.
+    For a package, it shows the revision that each step of a composition uses. For a composite
+    resource, it shows the composition and its revision, and the revision of each function. It shows
+    the revisions in use, and the revisions that the composite resource would use now.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 

@@ -46,12 +46,15 @@ class Installer:
     tell: Callable[[str], None]
     adopt: bool = False
     patience: float = 300.0
-    """Maximum time in seconds until the new replicas have replaced the old ones."""
+    """Maximum time in seconds until the new replicas have replaced the old replicas."""
     _found: dict[ObjectName, Object | None] = field(default_factory=dict)
     _forced: set[ObjectName] = field(default_factory=set)
 
     async def install(self, installation: Installation, wanted: Sequence[Object]) -> None:
-        """Check and apply all objects; then remove those that only an earlier installation had."""
+        """Check and apply all objects.
+
+        Then remove the objects that only an earlier installation had.
+        """
         for each in wanted:
             self._found[named(each)] = await self._find(named(each))
         self._refuse_second(installation)
@@ -92,7 +95,7 @@ class Installer:
                 raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
-        """Return objects of other owners whose names replicas will need for their own objects."""
+        """Return objects of other owners that have the names of objects which replicas create."""
         if self.adopt:
             return []
         names = kept_by_replicas(installation.namespace)
@@ -100,7 +103,7 @@ class Installer:
         return [each for each in found if each is not None and not is_kept(each)]
 
     async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
-        """Apply all objects as a dry run; raise an error if one of them cannot be applied.
+        """Apply all objects as a dry run. Raise an error if an object cannot be applied.
 
         Objects in a namespace that does not exist yet are skipped, because a dry run would fail.
         """
@@ -130,10 +133,10 @@ class Installer:
         return there and not self._is_used(name)
 
     async def _tried(self, content: Object, name: ObjectName) -> dict[str, list[str]]:
-        """Apply an object as a dry run; return the conflicting fields, by the owner of the fields.
+        """Apply an object as a dry run. Return the conflicting fields, by the owner of the fields.
 
-        Conflicts that may be overridden are not returned: all of them with `--adopt`, else only
-        those with `polyver run`.
+        Conflicts that may be overridden are not returned. With `--adopt`, all conflicts may be
+        overridden; otherwise, only conflicts with `polyver run`.
         """
         try:
             await self._applied(content, name, dry_run=True)
@@ -150,7 +153,7 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Divide the objects into those to apply first and those to apply after the rollout.
+        """Divide the objects into two groups: apply first, and apply after the rollout.
 
         CRDs that get new versions are applied last, because only the new replicas can convert these
         versions.
@@ -228,7 +231,8 @@ class Installer:
         try:
             await self.client.delete(name.resource, name.name, name.namespace, uid=uid)
         except ApiError as error:
-            if error.code not in (404, 409):  # gone, or another one by now
+            if error.code not in (404, 409):
+                # the object is gone, or was replaced by another object
                 raise self._failure(name, "removed", error, "everything else is done") from None
 
     def _failure(self, name: ObjectName, act: str, error: ApiError, hint: str) -> UnreadableInput:
@@ -237,7 +241,7 @@ class Installer:
 
 
 async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName]]:
-    """List the objects on a server that `polyver install` has applied, CRDs last."""
+    """List the objects on a server that `polyver install` has applied. CRDs are last."""
     found: list[tuple[Object, ObjectName]] = []
     for kind in (*OWN, CRDS):
         resource = ObjectName(kind, "").resource
@@ -249,7 +253,7 @@ async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName
 
 
 async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
-    """Call `holds` again and again until it returns True; return False after `patience` seconds."""
+    """Call `holds` again and again until it returns True. Return False after `patience` seconds."""
     end = time.monotonic() + patience
     while not await holds():
         if time.monotonic() > end:

@@ -54,7 +54,8 @@ def rights(installation: Installation) -> list[Right]:
     ]
     for each in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         found.append(Right(hooks, each, ("list", "watch")))
-        # An apply that creates needs both, and has the name; a POST could not be limited to it.
+        # A create by server-side apply needs both rights, `create` and `patch`. Its request has the
+        # name of the object, so the rule can be limited to this name. A POST could not be limited.
         found.append(Right(hooks, each, ("get", "create", "patch"), name=NAME))
     own = [right for each in installation.contributions for right in each.rights]
     return [*found, *own, *_of_controllers(installation)]
@@ -111,7 +112,10 @@ def _bound(kind: str, name: str, role: str, to: str, installation: Installation)
 
 
 def workload(installation: Installation) -> Iterator[Object]:
-    """Yield the Service, the Deployment and, for several replicas, a PodDisruptionBudget."""
+    """Yield the Service and the Deployment.
+
+    If there are several replicas, also yield a PodDisruptionBudget.
+    """
     namespace = installation.namespace
     port = {"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}
     yield manifest("Service", NAME, namespace, spec={"selector": dict(SELECTOR), "ports": [port]})
@@ -126,7 +130,8 @@ def _deployment(installation: Installation) -> Object:
     return {
         "replicas": installation.replicas,
         "selector": {"matchLabels": dict(SELECTOR)},
-        # API servers may call at any time: the old replicas answer until the new ones can.
+        # API servers may call at any time. So the old replicas answer requests until the new
+        # replicas can answer.
         "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
@@ -180,7 +185,7 @@ def _container(installation: Installation) -> Object:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        # Python and its libraries take a minute on a machine that is very busy.
+        # On a very busy machine, the start of Python and its libraries takes a minute.
         "startupProbe": _asked("/healthz", period=2, failures=60),
         "readinessProbe": _asked("/readyz", period=5, failures=2),
         "livenessProbe": _asked("/healthz", period=10, failures=6),
@@ -237,6 +242,6 @@ def _crd(kind: Kind, installation: Installation) -> Object:
     metadata = {**crd["metadata"], "labels": {**labels, **LABELS}}
     spec = dict(crd["spec"])
     if not (kind.converter or definition.webhook or definition.strategy):
-        # No conversion is stated, so a Conversion that is applied later may set it.
+        # The CRD does not state a conversion, so a Conversion that is applied later may set it.
         spec.pop("conversion", None)
     return {**crd, "metadata": metadata, "spec": spec}

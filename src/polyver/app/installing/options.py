@@ -101,13 +101,17 @@ class Installation:
     kinds: tuple[Kind, ...] = ()
     """The kinds that users have declared in Python."""
     contributions: tuple[Contribution, ...] = ()
-    """What the enabled capabilities add to the control plane; the permissions depend on it."""
+    """The contributions of the enabled capabilities to the control plane. The permissions depend on
+    them.
+    """
     roles: tuple[str, ...] = ()
-    """Existing ClusterRoles to bind, for objects that users' controllers create."""
+    """Existing ClusterRoles to bind. They allow access to objects that users' controllers create.
+    """
     tls_secret: str = ""
     """The name of a Secret with the certificate and its key, if another program renews it."""
     inject_ca_from: str = ""
-    """The Certificate, as NAMESPACE/NAME, from which cert-manager makes the Secret `tls_secret`."""
+    """The Certificate, as NAMESPACE/NAME, from which cert-manager creates the Secret `tls_secret`.
+    """
 
     @property
     def webhook(self) -> Webhook:
@@ -138,7 +142,10 @@ class ObjectName:
 
 
 def named(obj: Mapping[str, Any], kind: str = "") -> ObjectName:
-    """Return the name of an object. `kind` is needed for items of a list, which have no kind."""
+    """Return the name of an object.
+
+    `kind` is needed for items of a list: such items have no field `kind`.
+    """
     metadata = obj["metadata"]
     return ObjectName(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
 

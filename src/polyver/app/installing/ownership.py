@@ -1,4 +1,4 @@
-"""Finds the owners of existing objects: polyver does not change objects of other owners."""
+"""Finds the owners of existing objects. polyver does not change objects of other owners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ __all__ = [
 
 
 def managers(obj: Mapping[str, Any]) -> list[str]:
-    """Return the field managers of an object, except those that write only its status."""
+    """Return the field managers of an object.
+
+    Field managers that write only its status are left out.
+    """
     entries = obj["metadata"].get("managedFields") or ()
     wrote = [each for each in entries if not each.get("subresource")]
     return list(dict.fromkeys(str(each.get("manager") or "unknown") for each in wrote))
@@ -59,7 +62,7 @@ def conflicts(error: ApiError) -> dict[str, list[str]] | None:
 
 
 def installed_in(binding: Mapping[str, Any] | None) -> str:
-    """Return the namespace in which polyver is installed; empty if it is not installed.
+    """Return the namespace in which polyver is installed. Return "" if it is not installed.
 
     `binding` is the ClusterRoleBinding of polyver, if it exists.
     """
@@ -82,9 +85,10 @@ def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
 def refusal(
     strange: Sequence[Object], owned: Mapping[ObjectName, Mapping[str, Sequence[str]]], at: str
 ) -> RequestRefused | None:
-    """Build the error about objects and fields of other owners; None if there are none.
+    """Build the error about objects and fields of other owners. Return None if there are none.
 
-    `strange` are objects of other owners. `owned` has the fields that others have changed.
+    `strange` are objects of other owners. `owned` has the fields that other field managers have
+    changed.
     """
     facts = []
     if strange:

@@ -31,7 +31,9 @@ __all__ = ["Remover"]
 
 _ROLES = "ClusterRoleBinding"
 _GONE_WITHIN = 120.0
-"""Maximum seconds until an object is gone: pods need up to 45 s to end, API servers some more."""
+"""Maximum seconds until an object is gone. Pods need up to 45 s to end, and API servers some
+seconds more.
+"""
 Part = tuple[Object, ObjectName]
 
 
@@ -44,10 +46,10 @@ class _ExistingInstallation:
     crds: list[Part]
     """The CRDs that `polyver install` has applied."""
     converted: list[str]
-    """The CRDs that are not deleted, but whose objects polyver converts; with the versions in use.
+    """The CRDs that are not deleted, but whose objects polyver converts, with the versions in use.
     """
     strange: list[ObjectName]
-    """Objects of other owners that have the names of objects which `polyver run` creates."""
+    """Objects of other owners that have the same names as objects which `polyver run` creates."""
 
 
 @dataclass
@@ -64,7 +66,10 @@ class Remover:
     async def remove(
         self, *, with_objects: bool = False, sure: bool = False, force: bool = False
     ) -> None:
-        """Remove the installation; refuse if users would lose data that they did not confirm."""
+        """Remove the installation.
+
+        Refuse this if users would lose data without having confirmed it.
+        """
         try:
             await self._refuse_elsewhere()
             found = await self._look(with_objects=with_objects)
@@ -146,7 +151,8 @@ class Remover:
 
     async def _remove(self, found: _ExistingInstallation, *, with_objects: bool) -> None:
         if with_objects:
-            # While controllers run: they remove their finalizers from the objects, and convert.
+            # Delete these objects while controllers run: the controllers remove their finalizers
+            # from the objects, and the webhooks convert the objects.
             for part in found.crds:
                 await self._delete(*part, wait=True)
         for part in _in_order(found.parts, (_ROLES, *CONFIGURATIONS)):
@@ -171,7 +177,8 @@ class Remover:
                 name.resource, name.name, name.namespace, uid=uid, propagation="Foreground"
             )
         except ApiError as error:
-            if error.code not in (404, 409):  # gone, or another one by now
+            if error.code not in (404, 409):
+                # the object is gone, or was replaced by another object
                 raise
         if wait:
             await self._until_gone(name, uid)
@@ -213,7 +220,10 @@ class Remover:
         return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
 
     async def _free_conversions(self) -> None:
-        """Remove polyver's finalizer from all Conversions, because no controller runs any more."""
+        """Remove polyver's finalizer from all Conversions.
+
+        No controller runs any more that could do this.
+        """
         if self.dry_run:
             return
         resource = GroupVersionResource(
@@ -236,7 +246,7 @@ class Remover:
                 raise
 
     async def _again(self) -> None:
-        """Delete again the objects that a replica may have created again before it ended."""
+        """Delete again the objects that a replica may have created before it ended."""
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 

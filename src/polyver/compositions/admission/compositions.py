@@ -1,8 +1,8 @@
 """Admission checks of CompositeResourceDefinitions, Compositions and CompositionRevisions.
 
-A write that changes only metadata is not refused, except a change of a CompositionRevision's
-labels, which is checked. The controllers check the same rules again, because clients can write
-while the admission webhook is not called.
+A write that changes only metadata is not refused. As an exception, changes of a
+CompositionRevision's labels are checked. The controllers check the same rules again, because
+kube-apiserver may have stored an object without calling the admission webhook.
 """
 
 from __future__ import annotations
@@ -73,11 +73,17 @@ class CompositionLookup(Protocol):
     """Reads the stored objects on which the checks of compositions depend."""
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CRD with the name of a CompositeResourceDefinition; None if there is none."""
+        """Return the CRD with the name of a CompositeResourceDefinition.
+
+        Return None if there is none.
+        """
         ...
 
     async def composites(self, crd: Object) -> Sequence[str]:
-        """Return the names of some objects of a CRD's kind; empty if there are none."""
+        """Return the names of some objects of a CRD's kind.
+
+        The result is empty if there are no objects.
+        """
         ...
 
     async def revisions(self, composition: str) -> Sequence[Object]:
@@ -125,7 +131,7 @@ class _Checks:
 class CompositeDefinitionChecks(_Checks):
     """Refuses invalid CompositeResourceDefinitions.
 
-    It also refuses to remove a kind that still has objects, or a version in which they may be
+    It also refuses to remove a kind that still has objects, or a version in which objects may be
     stored.
     """
 
@@ -138,7 +144,8 @@ class CompositeDefinitionChecks(_Checks):
         _refuse(review, check_definition(new))
         crd = await self._composed.crd(review.name)
         if review.old is None:
-            # The new definition has no uid yet, so an existing CRD cannot be its own.
+            # The new definition has no uid yet. So an existing CRD with its name belongs to another
+            # owner.
             review.warnings += [] if crd is None else [str(e) for e in check_crd(_new(new), crd)]
         elif crd is not None and is_ours(crd, review.old):
             risky = no_longer_defined(new, crd) or lost_fields(new, crd)
@@ -172,7 +179,10 @@ class CompositionChecks(_Checks):
 
 
 class CompositionRevisionChecks(_Checks):
-    """Refuses changes of a revision except its number, and the deletion of a revision in use."""
+    """Refuses changes of a revision, except of its number.
+
+    Also refuses the deletion of a revision in use.
+    """
 
     plural = COMPOSITION_REVISIONS.names.plural
 

@@ -1,7 +1,7 @@
 """Admission checks of packages and FunctionRevisions.
 
 A write that changes only the metadata of a package is not refused. The controller checks the same
-rules again, because clients can write while the admission webhook is not called.
+rules again, because kube-apiserver may have stored an object without calling the admission webhook.
 """
 
 from __future__ import annotations

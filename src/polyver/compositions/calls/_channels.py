@@ -39,8 +39,8 @@ _CLOSED = {
     False: "closes each connection at once: it accepts only TLS, or is shutting down",
 }
 _ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
-"""Ends of gRPC error messages if the server closed the connection during or after the TLS
-handshake. The first end is caused by servers in Python and C, the second by servers in Go.
+"""The ends that gRPC error messages have if the server closed the connection during or after the
+TLS handshake. The first end is caused by servers in Python and C, the second by servers in Go.
 """
 _MOST_TOLD = 300
 _OPTIONS = (
@@ -54,7 +54,8 @@ _OPTIONS = (
     # ping is not answered. Servers reject clients that ping more often than every five minutes.
     ("grpc.keepalive_time_ms", 310_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    # The caller decides about retries; HTTP proxies are for addresses outside the cluster.
+    # No retries by gRPC: the caller decides about retries. No HTTP proxy: functions run inside the
+    # cluster, or on this machine.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
 )
@@ -62,17 +63,19 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a gRPC error: a kind of failure, a message, and the number of tries."""
+    """The meaning of a gRPC error: a kind of failure, a message, and how often a call is tried."""
 
     failure: CallFailure
     fact: str
     tries: int = 1
     sent: bool = False
-    """True if the function may have received the request, and may have failed because of it."""
+    """True if the function may have received the request. The request itself may then be the cause
+    of the error.
+    """
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
-    """Translate the message of UNAVAILABLE: why a connection failed, or why it broke.
+    """Translate the message of UNAVAILABLE to the reason why a connection failed or was lost.
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
@@ -92,7 +95,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Return the reason why the TLS handshake failed; empty if the message names none."""
+    """Return the reason why the TLS handshake failed. Return "" if the message names no reason."""
     if found := _VERIFY.search(details):
         return f"has an untrusted certificate: {found[1]}"
     if "Hostname Verification Check failed" in details:
@@ -111,7 +114,7 @@ def exhausted(details: str) -> Meaning:
 
 
 def is_other_protocol(details: str) -> bool:
-    """Report whether an error message shows that the server speaks another protocol than gRPC."""
+    """Report whether an error message shows that the server does not speak gRPC."""
     return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
 
 
@@ -131,7 +134,7 @@ class ConnectionClosed(Exception):
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
-    """Open a channel. It connects at its first call, and connects again after a lost connection.
+    """Open a channel. The channel connects at its first call, and again after a lost connection.
 
     Raise FunctionFailed if the address of the endpoint is not HOST:PORT or dns:///HOST:PORT.
     """
@@ -147,7 +150,8 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
     if trust is None:
         return grpc.aio.insecure_channel(endpoint.address, options)
     if trust.name:
-        # The same authority signs the certificates of all functions, so check the name.
+        # One authority signs the certificates of all functions. So the name in the certificate is
+        # checked too.
         options.append(("grpc.ssl_target_name_override", trust.name))
     credentials = grpc.ssl_channel_credentials(
         trust.bundle, private_key=trust.pair.key, certificate_chain=trust.pair.certificate
@@ -156,14 +160,14 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
 
 
 async def answered(channel: Channel, method: str, request: bytes, *, within: float) -> bytes:
-    """Call a method; return the bytes of its response, or raise RpcError or ConnectionClosed."""
+    """Call a method. Return the bytes of its response, or raise RpcError or ConnectionClosed."""
     # Without serializers (None, None), gRPC sends and returns bytes.
     try:
         return bytes(await channel.unary_unary(method, None, None)(request, timeout=within))
     except grpc.aio.UsageError as error:
         raise ConnectionClosed from error
     except asyncio.CancelledError:
-        # gRPC raises CancelledError as well if the channel is closed during the call. Only
+        # gRPC also raises CancelledError if the channel is closed during the call. Only
         # `cancelling` shows whether the task was cancelled.
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -172,7 +176,10 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 
 
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
-    """Build the error for a failed call; `sent` is true if the function may have the request."""
+    """Build the error for a failed call.
+
+    `sent` is true if the function may have received the request.
+    """
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 
@@ -198,7 +205,10 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
 
 
 class FunctionConnection:
-    """A connection to a function. The first call opens it; it is opened again after it was lost."""
+    """A connection to a function.
+
+    The first call opens it. If it is lost, the next call opens it again.
+    """
 
     def __init__(self, endpoint: Endpoint, *, most_sent: int, most_received: int) -> None:
         self.endpoint = endpoint
@@ -208,7 +218,9 @@ class FunctionConnection:
         self._methods = METHODS
 
     async def ask(self, request: bytes, *, within: float) -> bytes:
-        """Send a request; return the bytes of the response, or raise RpcError if there is none.
+        """Send a request.
+
+        Return the bytes of the response, or raise RpcError if there is no response.
 
         If the function supports only the other version of the protocol, the request is sent again
         in that version, and all later calls use that version.

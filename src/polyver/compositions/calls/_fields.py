@@ -58,7 +58,7 @@ class MessageField(Protocol):
         """Encode the field as a list of byte strings; empty if the value is the default."""
 
     def read(self, found: list[WireField]) -> Any:
-        """Decode the value from all occurrences of the field in the data (at least one)."""
+        """Decode the value from all occurrences of the field in the data. There is at least one."""
 
 
 class Message(Generic[T]):
@@ -69,8 +69,8 @@ class Message(Generic[T]):
     ) -> None:
         """Create a message type from its fields.
 
-        `made` creates a decoded value. `either` contains the numbers of the fields of a oneof, of
-        which the last one in the data is used.
+        `made` creates a decoded value. `either` contains the numbers of the fields of a oneof. Only
+        the field of a oneof that is last in the data is used.
         """
         self._made = made
         self._slots = slots
@@ -162,7 +162,10 @@ _ALL = (1 << 64) - 1
 
 
 class SingleFieldContent:
-    """A message of which only one field is used. The value of this field stands for the message."""
+    """A message type of which polyver uses only one field.
+
+    The value of this field represents the message.
+    """
 
     def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot
@@ -199,7 +202,7 @@ class _Lengthy:
 
 
 class ExplicitPresenceField(_Lengthy):
-    """A singular field whose absence is known: the value None means that the field is absent."""
+    """An optional field with a single value. The value None means that the field is missing."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return () if value is None else (self._part(self._content.dump(value)),)
@@ -207,12 +210,13 @@ class ExplicitPresenceField(_Lengthy):
     def read(self, found: list[WireField]) -> Any:
         if isinstance(self._content, StringContent | BytesContent):
             return self._content.load(_payload(found[-1]))
-        # Occurrences of a message are merged, which is the same as decoding their bytes joined.
+        # If a message field occurs several times, the messages are merged. The result is the same
+        # as decoding their joined bytes.
         return self._content.load(b"".join(map(_payload, found)))
 
 
 class ImplicitPresenceField(ExplicitPresenceField):
-    """A singular field whose value is never None. An empty value is not written."""
+    """A field with a single value that is never None. An empty value is not written."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         content = self._content.dump(value)

@@ -32,7 +32,7 @@ _KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: 
 """The field numbers of Value, with the wire type of each."""
 
 DEEPEST = 200
-"""Maximum nesting depth of objects. All of polyver uses the same maximum."""
+"""Maximum nesting depth of objects. It is the same in all parts of polyver."""
 _INTEGERS = 1 << 63
 """Kubernetes writes numbers without a fraction as integers if they are below this limit."""
 
@@ -79,7 +79,7 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
 
 
 def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
-    """Yield the fields with known numbers; a field with an unexpected wire type is skipped."""
+    """Yield the fields with known numbers. A field with an unexpected wire type is left out."""
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):
@@ -95,7 +95,8 @@ def entry(data: bytes) -> tuple[str, bytes]:
         if field.number == 1:
             key = text(field.bytes("key"))
         else:
-            # Occurrences of a message are merged, which is the same as decoding their bytes joined.
+            # If a message field occurs several times, the messages are merged. The result is the
+            # same as decoding their joined bytes.
             content += field.bytes("value")
     return key, content
 

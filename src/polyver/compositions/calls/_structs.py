@@ -18,7 +18,7 @@ __all__ = ["dump_struct", "load_struct"]
 
 
 _EXACT = 1 << 53
-"""A double represents every integer up to this magnitude exactly."""
+"""All integers up to this absolute value can be represented exactly as a double."""
 _MOST_KEYS, _LONGEST_KEY = 4096, 64
 """Limits of the cache of keys. Users choose the keys, so without limits the cache could fill the
 memory.
@@ -30,7 +30,10 @@ _double = struct.Struct("<d").unpack_from
 
 
 def _heads(tag: int) -> list[bytes]:
-    """Return the encoded tag and length that precede a value, for each small length."""
+    """Return the encoded tag and length that precede a value.
+
+    The index in the list is the length.
+    """
     return [bytes((tag,)) + varint(length) for length in range(_READY)]
 
 
@@ -38,7 +41,9 @@ _FIELD, _VALUE, _TEXT, _STRUCT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
 _NUMBER, _BOOL, _NULL = 0x11, 0x20, 0x08
 _fields, _values, _texts, _structs, _lists = map(_heads, (_FIELD, _VALUE, _TEXT, _STRUCT, _LIST))
 _keys: dict[str, bytes] = {}
-"""Encoded keys, each with tag and length, because objects use the same keys again and again."""
+"""Encoded keys with tag and length. They are cached, because objects use the same keys again and
+again.
+"""
 
 
 # Encoding.
@@ -120,7 +125,7 @@ def _dumped_scalar(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Convert an instance of a subclass of str, dict or list into the plain type."""
+    """Convert an instance of a subclass of str, dict or list to str, dict or list."""
     kinds: tuple[type[Any], ...] = (str, dict, list)
     for kind in kinds:
         if isinstance(value, kind):
@@ -269,7 +274,7 @@ def _loaded_scalar(data: bytes, place: int, end: int, tag: int) -> Any:
 
 
 def _size(data: bytes, place: int) -> tuple[int, int]:
-    """Decode a length of more than one byte; return the length, and the position after it."""
+    """Decode a length of more than one byte. Return the length, and the position after it."""
     size = shift = 0
     while True:
         byte = data[place]

@@ -40,8 +40,8 @@ OVERLAP = datetime.timedelta(days=1)
 has signed for the last time.
 """
 REPLACED_BEFORE = datetime.timedelta(days=730)
-"""A CA is replaced this long before it expires. All certificates that a CA has signed expire before
-the CA does.
+"""The time before its expiry at which a CA is replaced. All certificates that a CA has signed
+expire before the CA expires.
 """
 CALLER = "polyver"
 """Common name in the client certificate with which polyver calls functions."""
@@ -58,7 +58,7 @@ class FunctionAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunctionAuthority:
-    """Rotation step: create a CA as the newest one."""
+    """Rotation step: create a CA, which becomes the newest CA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ class DropFunctionAuthority:
 def plan(
     signers: Sequence[FunctionAuthority], now: datetime.datetime
 ) -> CreateFunctionAuthority | DropFunctionAuthority | None:
-    """Return the next rotation step; None if no step is due. `signers` begins with the oldest CA.
+    """Return the next rotation step. Return None if no step is due.
+
+    `signers` begins with the oldest CA.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
     CreateFunctionAuthority()
@@ -87,7 +89,7 @@ def plan(
 
 
 def signing(signers: Sequence[FunctionAuthority], now: datetime.datetime) -> FunctionAuthority:
-    """Return the CA that signs: the newest one that has been trusted for long enough."""
+    """Return the CA that signs. It is the newest CA that has been trusted for long enough."""
     heard = [each for each in signers if now - each.since >= OVERLAP]
     return heard[-1] if heard else signers[0]
 
@@ -106,7 +108,7 @@ class IssuedCertificate:
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """The time at which the certificate is replaced at the latest."""
+        """The latest time at which the certificate is replaced."""
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
@@ -125,7 +127,7 @@ _document = msgspec.json.Decoder(_Document)
 
 @dataclass(frozen=True)
 class Authorities:
-    """All trusted CAs. They are stored as one document, which is always replaced as a whole."""
+    """All trusted CAs. They are stored as one document. Each change replaces the whole document."""
 
     known: tuple[tuple[FunctionAuthority, Authority], ...] = ()
 
@@ -148,7 +150,10 @@ class Authorities:
         return b"".join(authority.pem for _, authority in reversed(self.known))
 
     def advanced(self, now: datetime.datetime) -> Authorities:
-        """Perform all rotation steps that are due; return the result, or self if none is due."""
+        """Perform all rotation steps that are due.
+
+        Return the result, or `self` if no step is due.
+        """
         match plan(self._signers, now):
             case CreateFunctionAuthority():
                 made = Authority.create(f"polyver-functions {now:%Y-%m-%d}", now=now)
@@ -202,7 +207,7 @@ def renewal(
     names: Collection[str],
     now: datetime.datetime,
 ) -> str:
-    """Return the reason to replace a certificate now; empty if there is none.
+    """Return the reason to replace a certificate now. Return "" if there is no reason.
 
     `authorities` must be in the state of `now` (see `advanced`). A certificate whose holder trusts
     more CAs than necessary is not replaced.
@@ -223,7 +228,7 @@ def renewal(
 
 
 def _names(leaf: x509.Certificate) -> set[str]:
-    """Return the hosts in a server certificate; empty for a client certificate."""
+    """Return the hosts in a server certificate. The result is empty for a client certificate."""
     purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     if ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
         return set()

@@ -36,13 +36,14 @@ __all__ = ["Caller", "CallerLimits", "probe"]
 _PAUSES = (0.1, 0.5)
 """Average pauses in seconds before the second try, and before the third try."""
 _LARGE = 1 << 18
-"""A response of more bytes is decoded in a worker thread, so that it does not block the event loop.
+"""A response with more bytes than this is decoded in a worker thread, so that it does not block the
+event loop.
 """
 _SETTINGS = {
-    # polyver reports errors itself; gRPC must not write them to stderr as well.
+    # polyver reports errors itself; gRPC must not write them to stderr too.
     "GRPC_VERBOSITY": "NONE",
-    # With fork support, gRPC would stop its threads each time a process is started, in case the
-    # child process used gRPC as well.
+    # Without this setting, gRPC would stop its threads each time polyver starts a process, in case
+    # the child process also used gRPC.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 _HEALTH = "/grpc.health.v1.Health/Check"
@@ -80,17 +81,19 @@ class Caller:
         self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
-        """Lines of revisions that `forget` has removed, but that still have calls in progress."""
+        """Lines of revisions that `forget` has removed. Calls on these lines are still in progress.
+        """
 
     async def call(
         self, endpoint: Endpoint, request: Request, *, within: float = 10.0, resend: bool = True
     ) -> Response:
-        """Call a function; return its response, or raise FunctionFailed.
+        """Call a function. Return its response, or raise FunctionFailed.
 
         The response must arrive within `within` seconds. Functions have no side effects, so a
-        request that may have been lost is sent again while there is time. A request is sent up to
-        three times if no connection can be made, and up to twice if the connection breaks. If
-        `resend` is false, a request that the function may have received is not sent again.
+        request that may have been lost is sent again until `within` seconds have passed. A request
+        is sent up to three times if no connection can be made, and up to twice if the connection
+        breaks. If `resend` is false, a request that the function may have received is not sent
+        again.
         """
         now = asyncio.get_running_loop().time
         counts = self.metrics.of(endpoint.revision)
@@ -115,7 +118,7 @@ class Caller:
         return response
 
     async def forget(self, revision: str) -> None:
-        """Remove a function revision that is no longer called; its calls in progress may finish."""
+        """Remove a function revision that is no longer called. Calls in progress may finish."""
         self.metrics.forget(revision)
         if line := self._lines.pop(revision, None):
             await line.retire()
@@ -147,7 +150,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Deadline:
-    """The timeout of a call, and the time at which it ends."""
+    """The timeout of a call, and the time at which this timeout is reached."""
 
     within: float
     at: float
@@ -165,7 +168,7 @@ class _Line:
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._waiting = 0
         self._connections: list[FunctionConnection] = []
-        """Open connections; new calls use the last one."""
+        """Open connections. New calls use the last connection."""
         self._retired = self._closed = False
 
     @asynccontextmanager
@@ -216,7 +219,7 @@ class _Line:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Close the connections that have no calls, except the current one."""
+        """Close the connections that have no calls. The current connection stays open."""
         kept = () if self._retired else self._connections[-1:]
         over = [each for each in self._connections if not each.calls and each not in kept]
         self._connections = [each for each in self._connections if each not in over]
@@ -243,7 +246,7 @@ class _Line:
 async def _answered(
     line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
 ) -> bytes:
-    """Send a request, again if necessary, until a response arrives or no further try is allowed."""
+    """Send a request. Repeat it until a response arrives, or until no further try is allowed."""
     from polyver.compositions.calls._channels import ConnectionClosed, RpcError, failed, meaning
 
     tries, sent = 0, False
@@ -301,7 +304,8 @@ def _load() -> None:
     try:
         importlib.import_module("polyver.compositions.calls._channels")
     finally:
-        # gRPC has read the variables by now. Child processes must not inherit them.
+        # gRPC has read these environment variables. Remove them, so that child processes do not
+        # inherit them.
         for name in ours:
             os.environ.pop(name, None)
 
@@ -309,8 +313,8 @@ def _load() -> None:
 async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
     """Check whether a function can be called; raise FunctionFailed, with the reason, if it cannot.
 
-    A server without a gRPC health service answers UNIMPLEMENTED, and counts as ready: its
-    certificate belongs to the function revision, it trusts polyver's certificate, and it speaks
+    A server without a gRPC health service answers UNIMPLEMENTED. This server is treated as ready:
+    its certificate belongs to the function revision, it trusts polyver's certificate, and it speaks
     gRPC.
     """
     await load_grpc()

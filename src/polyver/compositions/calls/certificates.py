@@ -30,7 +30,8 @@ __all__ = ["CertificateFolder", "FunctionCertificates", "InvalidName"]
 
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEPT = 2
-"""Number of subfolders that are kept for each function revision: the current and the previous one.
+"""Number of subfolders that are kept for each function revision: the current subfolder and the
+previous subfolder.
 """
 
 
@@ -40,7 +41,7 @@ class InvalidName(PolyverError):
 
 @dataclass(frozen=True)
 class FunctionCertificates:
-    """Certificates for one start of a function; `folder` is its argument `--tls-certs-dir`."""
+    """Certificates for one start of a function. The function gets `folder` as `--tls-certs-dir`."""
 
     revision: str
     folder: Path
@@ -98,12 +99,18 @@ class CertificateFolder:
         return FunctionCertificates(revision, folder, issued, names)
 
     def renewal(self, certificates: FunctionCertificates, *, now: datetime.datetime) -> str:
-        """Return the reason to restart a function with new certificates; empty if there is none."""
+        """Return the reason to restart a function with new certificates.
+
+        Return "" if there is no reason.
+        """
         with self._lock:
             return renewal(certificates.issued, self._advanced(now), certificates.names, now)
 
     def trust(self, revision: str, *, now: datetime.datetime) -> Trust:
-        """Return the certificates for calls of a revision; the same object while they are valid."""
+        """Return the certificates for calls of a revision.
+
+        While they are valid, return the same object.
+        """
         with self._lock:
             authorities = self._advanced(now)
             if self._client is None or not self._client.holds(authorities, now):
@@ -123,7 +130,10 @@ class CertificateFolder:
         return self._folder / "revisions"
 
     def _advanced(self, now: datetime.datetime) -> Authorities:
-        """Perform the CA rotation that is due; store the result before a certificate uses it."""
+        """Perform the CA rotation that is due.
+
+        The result is stored before a certificate uses it.
+        """
         try:
             if self._authorities is None:
                 private_folder(self._folder)
@@ -172,7 +182,7 @@ class CertificateFolder:
 
 
 def _tidy(home: Path, newest: Path) -> None:
-    """Remove unfinished subfolders, and finished ones that are no longer used."""
+    """Remove unfinished subfolders, and finished subfolders that are no longer used."""
     others = [each for each in home.iterdir() if each != newest]
     finished = [each for each in others if not each.name.startswith(".")]
     finished.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)

@@ -9,8 +9,8 @@ from polyver.kube.http.tls import Pair
 
 __all__ = ["Endpoint", "Trust", "is_address"]
 
-# gRPC accepts other targets as well, such as paths of sockets. polyver does not allow them.
-# With dns:///, the form of endpoints of Deployments, gRPC resolves the name again after failures.
+# gRPC also accepts other targets, such as paths of sockets. polyver does not allow them. With
+# dns:///, the form of endpoints of Deployments, gRPC resolves the name again after failures.
 _ADDRESS = re.compile(
     r"(?:dns:///)?(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.IGNORECASE
 )
@@ -31,11 +31,11 @@ class Trust:
     """Certificates with which polyver and a function authenticate each other."""
 
     bundle: bytes
-    """Authorities that may have signed the function's certificate, in PEM."""
+    """The authorities, in PEM. One of them must have signed the function's certificate."""
     pair: Pair = field(repr=False)
     """Client certificate and key with which polyver calls the function."""
     name: str = ""
-    """Name that the function's certificate must have; by default the host in the address."""
+    """The name that the function's certificate must have. By default, the host in the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +46,4 @@ class Endpoint:
     address: str
     """HOST:PORT."""
     trust: Trust | None = None
-    """Certificates for the call; None if the function serves without TLS."""
+    """Certificates for the call. None if the function serves without TLS."""

@@ -1,4 +1,6 @@
-"""The errors of function calls: each has a kind of failure for programs, and a message for people.
+"""The errors of function calls.
+
+Each error has a kind of failure for programs, and a message for people.
 
 Errors about the content of a message have the path of the problem.
 """
@@ -19,10 +21,10 @@ __all__ = [
 
 
 class CallFailure(StrEnum):
-    """Kinds of failures of a call, as metrics and conditions name them."""
+    """The kinds of failures of a call. Metrics and conditions use these names."""
 
     UNREACHABLE = "Unreachable"
-    """No server answers at the address, or the connection broke."""
+    """No server answers at the address, or the connection was lost."""
     DEADLINE = "DeadlineExceeded"
     """There was no response in time."""
     BUSY = "Busy"
@@ -41,7 +43,7 @@ class CallFailure(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """True if a call with this failure may succeed later without any change."""
+        """True if a call with this failure may succeed later although nothing is changed."""
         return self in (CallFailure.UNREACHABLE, CallFailure.DEADLINE, CallFailure.BUSY)
 
 
@@ -63,7 +65,9 @@ class FunctionFailed(PolyverError):
         self.revision = revision
         self.address = address
         self.sent = sent
-        """True if the function may have received the request, and may have failed because of it."""
+        """True if the function may have received the request. The request itself may then be the
+        cause of the error.
+        """
 
 
 class MessageError(Exception):
@@ -75,7 +79,7 @@ class MessageError(Exception):
         self.way = list(way)
 
     def inside(self, *steps: str) -> MessageError:
-        """Put path segments in front of the path of this error; return the error."""
+        """Put path segments in front of the path of this error. Return the error."""
         self.way[:0] = steps
         return self
 

@@ -55,7 +55,10 @@ class CallMetrics:
         self._revisions: dict[str, CallCounts] = {}
 
     def of(self, revision: str) -> CallCounts:
-        """Return the counts of a revision. Beyond a limit, further revisions share one set."""
+        """Return the counts of a revision.
+
+        If there are too many revisions, all further revisions share one set of counts.
+        """
         found = self._revisions.get(revision)
         if found is None:
             name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS

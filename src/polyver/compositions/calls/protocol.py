@@ -59,7 +59,7 @@ METHODS = tuple(
     f"/apiextensions.fn.proto.{version}.FunctionRunnerService/RunFunction"
     for version in ("v1", "v1beta1")
 )
-"""Names of the gRPC method in both versions of the protocol, newest version first."""
+"""The gRPC methods of both versions of the protocol; the newest version is first."""
 
 _TEXT, _BYTES, _STRUCT = StringContent(), BytesContent(), StructContent()
 

@@ -1,4 +1,4 @@
-"""Reads which revisions composite resources on a cluster use, and which they would get now."""
+"""Reads which revisions composite resources on a cluster use, and which they would use now."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CompositionSnapshot:
     installed: FunctionLineages
 
     def explain(self, obj: Object) -> CompositeExplanation:
-        """Explain which revisions a composite resource uses, and which it would get now."""
+        """Explain which revisions a composite resource uses, and which it would use now."""
         group = obj["apiVersion"].rpartition("/")[0]
         defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
         asking = read_composite(obj, defined)
@@ -106,7 +106,10 @@ async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
 
 
 async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
-    """Read all composite resources. Add their kind to them, which API servers omit in lists."""
+    """Read all composite resources, and add their kind.
+
+    In lists, API servers omit the kind of the objects.
+    """
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
         for kind in composed.kinds
@@ -196,7 +199,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One choice of a composite resource: its composition, revision, or a function revision."""
+    """A choice for a composite resource: a composition, its revision, or a function revision."""
 
     part: str
     asks: str
@@ -268,7 +271,7 @@ def _data(found: CompositeExplanation, *, explain: bool) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class ImpactRow:
-    """A table row: a composite resource, and a revision that it uses or would get now."""
+    """A table row: a composite resource, and a revision that it uses or would use now."""
 
     who: str
     place: str
@@ -297,21 +300,22 @@ def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> lis
 
 
 def print_composites(rows: Sequence[ImpactRow]) -> None:
-    """Print a table of composite resources and the revisions that they use."""
+    """Print a table of composite resources, with the revisions that they use."""
     columns = ("USED BY", "REFERENCE", "USES", "WOULD USE NOW", "WHY")
     print_table(columns, [(each.who, each.place, each.has, each.gets, each.why) for each in rows])
 
 
 async def explained_on(client: Client) -> list[CompositeExplanation]:
-    """Explain for each composite resource which revisions it uses, and which it would get now."""
+    """Explain, for each composite resource, which revisions it uses and would use now."""
     composed = await composed_on(client)
     return [composed.explain(each) for each in await composites_on(client, composed)]
 
 
 def impact_of_composition(text: str, context: str, output: OutputFormat) -> None:
-    """Print the composite resources that use a Composition, or would get it now.
+    """Print the composite resources that use a Composition, or would use it now.
 
-    If the text names a revision, print only those that use this revision, or would get it.
+    If the text names a revision, print only the composite resources that use this revision, or
+    would use it.
     """
     name, _, revision = text.partition("/")[2].partition("@")
 

@@ -155,7 +155,7 @@ async def all_installed(client: Client) -> list[InstalledFunction]:
 
 
 async def installed_on(client: Client, name: str) -> InstalledFunction:
-    """Read one Function with its revisions and users; raise UnknownName if it does not exist."""
+    """Read one Function with its revisions and users. Raise UnknownName if it does not exist."""
     there = ClientFunctionLookup(client, CompositionsOn(client))
     function = await there.function(name)
     if function is None:
@@ -221,7 +221,7 @@ def _answers(
 
 
 def why_package(name: str, context: str, output: OutputFormat, *, explain: bool) -> None:
-    """Print which revision of a function each step gets, and why."""
+    """Print which revision of a function each step uses, and why."""
     installed = on_cluster(context, lambda client: installed_on(client, name))
     answers = _answers(installed, [_ANYONE, *installed.uses])
     _print(answers, output, explain=explain)
@@ -234,7 +234,7 @@ def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
     """Print the steps that call a function, and the composite resources that these steps compose.
 
     If the text names a revision, print only the steps that select this revision, and the composite
-    resources that use the revision or would get it. A step is printed even if its selector matches
+    resources that use the revision or would use it. A step is printed even if its selector matches
     no revision.
     """
     from polyver.compositions.commands.composites import explained_on, impact_rows, print_composites

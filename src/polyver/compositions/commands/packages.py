@@ -196,7 +196,10 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
 def _change(
     installed: InstalledFunction, name: str, state: State, *, force: bool
 ) -> dict[str, Any] | None:
-    """Build the patch that sets the state of a revision; None if it has the state already."""
+    """Build the patch that sets the state of a revision.
+
+    Return None if it already has this state.
+    """
     from polyver.client import SystemClock, timestamp
     from polyver.compositions.names import FORCED
     from polyver.compositions.packages import read_function
@@ -258,14 +261,16 @@ def logs(
     while follow:
         time.sleep(_EVERY)
         if _is(older, seen):
-            _copy(older, seen)  # print the rest of the rotated file before the new file
+            # print the rest of the old file after a log rotation, and then the new file
+            _copy(older, seen)
         seen = _copy(file, seen)
 
 
 def _revision(text: str, folder: Path, context: str) -> str:
     """Return the full name of a revision.
 
-    If the folder has a log of this revision, the cluster is not read.
+    If the folder contains a log of this revision, the name is complete, and the cluster is not
+    read.
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
@@ -297,7 +302,7 @@ def _is(path: Path, seen: _Seen) -> bool:
 
 
 def _copy(path: Path, seen: _Seen) -> _Seen:
-    """Print the new part of a log file; if it is another file than before, print the whole file."""
+    """Print the new part of a log file. If the log was rotated, print the whole new file."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

@@ -214,7 +214,7 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read the input files and render; if the command is interrupted, first end all processes."""
+    """Read the input files and render. If the command is interrupted, first end all processes."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -297,8 +297,8 @@ async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Obje
             raise located(refusal, read.revision) from None
         await served.serve(packages[name] for name in {step.revision for step in steps})
         run = await _driven(replace(run, context=read.context), read, served, wanted.seconds)
-    # `distinct=False`: like Crossplane's command, print an object that is composed twice. The
-    # controller would refuse it.
+    # `distinct=False`: if two steps compose the same object, print it twice, like Crossplane's
+    # command. The controller would refuse such an object.
     outcome = conclude(run, distinct=False)
     _tell(read, run, outcome, included)
     return rendered(run, outcome, served.answers, included)

@@ -46,13 +46,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A composite resource: what it selects, and which Composition and revision it references."""
+    """A composite resource: its selectors, and its references to a Composition and a revision."""
 
     obj: ReadOnlyObject
     at: str
     """Path of the fields that select a Composition: `spec` or `spec.crossplane`."""
     composition: str
-    """Name in `compositionRef`, which a user or an earlier choice of the controller set."""
+    """The name in `compositionRef`. A user has set it, or the controller has set it at an earlier
+    choice.
+    """
     composition_labels: Mapping[str, str] | None
     revision: str
     """Name in `compositionRevisionRef`."""
@@ -134,7 +136,8 @@ def choose_composition(
 ) -> ChosenComposition:
     """Choose the Composition of a composite resource.
 
-    Raise Refusal if no Composition fits, or if several fit and nothing decides between them.
+    Raise Refusal if no Composition fits, or if several fit and neither the composite resource nor
+    its definition selects one of them.
     """
     there = {each.name: each for each in known}
     place = f"{composite.at}.compositionRef"

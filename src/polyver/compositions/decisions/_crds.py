@@ -44,7 +44,7 @@ _HTTPS: Final = 443
 
 
 def is_going(obj: ReadOnlyObject) -> bool:
-    """Report whether an object is being deleted, and waits for its finalizers."""
+    """Report whether an object is being deleted, and still has finalizers."""
     return "deletionTimestamp" in obj["metadata"]
 
 
@@ -57,8 +57,8 @@ def is_by_force(obj: ReadOnlyObject) -> bool:
 def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
     """Report whether a CRD belongs to a CompositeResourceDefinition.
 
-    A CRD without a controller belongs to it if polyver applied the CRD before. Such a CRD was
-    restored from a backup, or was orphaned.
+    A CRD without a controller belongs to it if polyver applied the CRD before. A CRD without a
+    controller was restored from a backup, or was orphaned.
     """
     if controller_of(crd):
         return is_owned(crd, obj)
@@ -148,7 +148,10 @@ def _pruned(before: ReadOnlyObject, after: ReadOnlyObject, path: str) -> Iterato
 def check_conversion(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Return a refusal if existing objects would lose fields; `composites` names some of them."""
+    """Return a refusal if existing objects would lose fields.
+
+    `composites` names some of these objects.
+    """
     lost = lost_fields(obj, crd) if composites else []
     if crd is None or not lost:
         return []
@@ -162,10 +165,11 @@ def check_conversion(
 
 
 def crd_content(obj: ReadOnlyObject, crd: ReadOnlyObject | None = None) -> dict[str, Any]:
-    """Build the CRD to apply; `crd` is the existing one.
+    """Build the CRD to apply. `crd` is the existing CRD.
 
-    The CRD has no `spec.conversion`, because a Conversion for the kind may set it. A version that
-    the definition no longer has, but in which objects may be stored, is kept as not served.
+    The CRD has no `spec.conversion`, because a Conversion for the kind may set it. If objects may
+    be stored in a version that the definition no longer has, this version is kept, but it is not
+    served.
     """
     made = definition_crd(obj)
     made["spec"].pop("conversion", None)
@@ -184,7 +188,7 @@ def conversion_change(obj: ReadOnlyObject, crd: ReadOnlyObject) -> dict[str, Any
     """Build a merge patch that sets `spec.conversion` of the CRD as the definition requests it.
 
     Return None if nothing needs to change. Fields that other clients add, such as a CA bundle, are
-    ignored. The webhook of a kind with several versions in use is never removed, because its
+    ignored. If a kind has several versions in use, its webhook is never removed, because its
     objects would lose fields.
     """
     wanted, there = _conversion(obj["spec"]), _conversion(crd["spec"])
@@ -194,7 +198,8 @@ def conversion_change(obj: ReadOnlyObject, crd: ReadOnlyObject) -> dict[str, Any
         return None
     said: dict[str, Any] = {"webhook": None, **wanted}
     if said["webhook"]:
-        # Set the unused one of `service` and `url` to null: the CRD may contain it.
+        # The merge patch sets the unused field (`service` or `url`) to null, because the CRD may
+        # contain it.
         client = {"service": None, "url": None, **_client(wanted)}
         said["webhook"] = {**said["webhook"], "clientConfig": client}
     return {"spec": {"conversion": said}}
@@ -287,7 +292,10 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
-    """Return the API version and kind of the CRD's storage version, even if no longer defined."""
+    """Return the API version and kind of the CRD's storage version.
+
+    The definition may no longer have this version.
+    """
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])
     return {"apiVersion": f"{spec['group']}/{stored}", "kind": spec["names"]["kind"]}

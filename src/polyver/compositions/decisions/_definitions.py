@@ -182,10 +182,11 @@ class CompositeKind:
     default: str = ""
     """Composition of composite resources that select none."""
     enforced: str = ""
-    """Composition of all composite resources, whatever they select; empty if none is enforced."""
+    """The Composition that all composite resources must use. Empty if no Composition is enforced.
+    """
     update_policy: UpdatePolicy = "Automatic"
     connection_keys: tuple[str, ...] = ()
-    """Names of the connection details to publish; all details are published if empty."""
+    """Names of the connection details to publish. If there are none, all details are published."""
 
     @property
     def api_version(self) -> str:
@@ -222,7 +223,7 @@ def _is_legacy(spec: ReadOnlyObject) -> bool:
 
 
 def check_definition(obj: ReadOnlyObject) -> list[Refusal]:
-    """Return all problems of a CompositeResourceDefinition, each with the path of the field."""
+    """Return all problems of a CompositeResourceDefinition. Each has the path of the field."""
     spec: ReadOnlyObject = obj["spec"]
     found = [*_check_names(obj), *_check_versions(spec["versions"]), *_check_conversion(spec)]
     for number, version in enumerate(spec["versions"]):
@@ -285,7 +286,10 @@ def _check_schema(spec: ReadOnlyObject, number: int, version: ReadOnlyObject) ->
 
 
 def _given_schema(version: ReadOnlyObject) -> dict[str, Any]:
-    """Return the schema of a version, decoded as by the API server; empty if there is none."""
+    """Return the schema of a version, decoded in the same way as by the API server.
+
+    Return {} if there is no schema.
+    """
     schema = mapping(version.get("schema")).get("openAPIV3Schema") or {}
     versions = [{"name": version["name"], "schema": {"openAPIV3Schema": schema}}]
     about = {"apiVersion": f"{_CRD[0]}/{_CRD[1]}", "kind": _CRD[2], "spec": {"versions": versions}}

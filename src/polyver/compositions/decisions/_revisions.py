@@ -67,7 +67,10 @@ _OURS = (COMPOSITION, CONTENT)
 
 
 def check_composition(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
-    """Return all problems of a Composition; `several` enables the feature FunctionRevisions."""
+    """Return all problems of a Composition.
+
+    `several` is true if the feature FunctionRevisions is enabled.
+    """
     found = [*_check_name(obj["metadata"].get("name", ""))]
     names: set[str] = set()
     for place, step in enumerate(obj["spec"].get("pipeline") or ()):
@@ -100,7 +103,7 @@ def check_pipeline(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refusal]:
-    """Yield the problems of a pipeline step; `at` is the path of the step."""
+    """Yield the problems of a pipeline step. `at` is the path of the step."""
     if not several:
         yield from switched_off(step, at)
     wanted, function = (
@@ -146,7 +149,9 @@ class KnownCompositionRevision(Numbered):
     """Digest of its content, in hexadecimal digits."""
     labels: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
-    """The uid of its Composition; empty if it has no owner, as after a restore from a backup."""
+    """The uid of its Composition. Empty if the revision has no owner, for example after a restore
+    from a backup.
+    """
     deleting: bool = False
 
     @property
@@ -156,7 +161,10 @@ class KnownCompositionRevision(Numbered):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes to make for a Composition, in the order of the fields; none if there are refusals."""
+    """The changes to make for a Composition, in the order of the fields.
+
+    If there are refusals, there are no changes.
+    """
 
     create: KnownCompositionRevision | None = None
     changes: tuple[KnownCompositionRevision, ...] = ()
@@ -328,7 +336,7 @@ def check_composition_revision(
     """Return the problems of a CompositionRevision that a client creates or changes.
 
     `old` is the stored revision, and `others` are the other revisions of its Composition. `several`
-    enables the feature FunctionRevisions.
+    is true if the feature FunctionRevisions is enabled.
     """
     if old is not None:
         return [*_check_change(obj, old, others)]

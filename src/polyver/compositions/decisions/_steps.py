@@ -2,8 +2,8 @@
 
 All steps are resolved together from one snapshot of the installed revisions, so that a run never
 uses two states. `explain` returns the reasons for the Composition and the revisions that a
-composite resource gets. It uses the same functions as the controller. These functions raise a
-refusal; `explain` returns it.
+composite resource uses. It calls the same functions as the controller. If such a function raises a
+refusal, `explain` returns the refusal.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ResolvedStep:
     digest: str
     """Digest of the revision's content."""
     endpoint: str = ""
-    """Address of the function revision; empty until the runtime reports an address."""
+    """Address of the function revision. Empty until the runtime reports an address."""
     reason: str = ""
     """Why the step calls this function revision."""
     warnings: tuple[str, ...] = ()
@@ -125,7 +125,10 @@ class FunctionLineages:
         return self._lineages.get(function) or Lineage(function)
 
     def owner(self, revision: str) -> str:
-        """Return the function that a revision belongs to; empty if the revision does not exist."""
+        """Return the function to which a revision belongs.
+
+        Return "" if the revision does not exist.
+        """
         return self._functions.get(revision, "")
 
     def endpoint(self, revision: str) -> str:
@@ -135,7 +138,7 @@ class FunctionLineages:
 def resolve_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> tuple[ResolvedStep, ...]:
-    """Resolve the steps of a CompositionRevision; raise Refusal if a step cannot be resolved.
+    """Resolve the steps of a CompositionRevision. Raise Refusal if a step cannot be resolved.
 
     `several` enables the feature FunctionRevisions.
     """
@@ -302,7 +305,10 @@ def moved_pipelines(
 
 
 def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """Return the pin to which a selector resolves; else the names of all releases it matches."""
+    """Return the pin to which a selector resolves.
+
+    If it does not resolve, return the names of all releases that it matches.
+    """
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:
@@ -318,7 +324,7 @@ def _matches(release: Release, selector: Selector) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CompositeExplanation:
-    """The revisions that a composite resource uses, and those that it would get now."""
+    """The revisions that a composite resource uses, and the revisions that it would use now."""
 
     composite: Composite
     composition: ChosenComposition | Refusal
@@ -328,10 +334,10 @@ class CompositeExplanation:
 
     @property
     def asks_composition(self) -> str:
-        """The name or the labels with which the resource selects a Composition; empty if none.
+        """The name or the labels with which the resource selects a Composition.
 
-        Users and the controller write the name to the same field. So the name may be an earlier
-        choice of the controller.
+        It is empty if the resource has neither. Users and the controller write the name to the same
+        field. So the name may be an earlier choice of the controller.
         """
         labels = self.composite.composition_labels
         return self.composite.composition or (str(Labels.of(labels)) if labels else "")
@@ -364,7 +370,7 @@ def explain(
     revisions: Sequence[ReadOnlyObject],
     installed: FunctionLineages,
 ) -> CompositeExplanation:
-    """Explain which revisions a composite resource would get now.
+    """Explain which revisions a composite resource would use now.
 
     `candidates` are Compositions, and `revisions` are CompositionRevisions.
     """

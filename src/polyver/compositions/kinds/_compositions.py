@@ -143,7 +143,9 @@ class DefinedKindVersion:
     schema: VersionSchema | None
     """The schema of the version."""
     additionalPrinterColumns: list[VersionColumn] | None
-    """Columns of `kubectl get`. The columns that all composite resources have come after these."""
+    """Columns of `kubectl get`. They are shown before the columns that all composite resources
+    have.
+    """
 
 
 @part
@@ -164,13 +166,13 @@ class _Defining:
     claimNames: KindNames | None
     """Not supported. If it is set, clients get a warning, and the condition Offered is False."""
     connectionSecretKeys: list[str] | None
-    """The names of the connection details to publish; if empty, all are published."""
+    """Names of the connection details to publish. If it is not set, all details are published."""
     defaultCompositeDeletePolicy: Literal["Background", "Foreground"] | None
     """Not supported, because there are no claims."""
     defaultCompositionRef: NamedReference | None
     """The Composition for composite resources that select none."""
     enforcedCompositionRef: NamedReference | None
-    """The Composition for all composite resources, whatever they select."""
+    """The Composition for all composite resources, regardless of their own selection."""
     defaultCompositionUpdatePolicy: Literal["Automatic", "Manual"] = "Automatic"
     """The default update policy: use new revisions of the Composition automatically or manually."""
     versions: list[DefinedKindVersion]
@@ -189,7 +191,8 @@ class CompositeDefinitionSpec(_Defining):
     """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "LegacyCluster"
-    """The scope. With LegacyCluster, `spec` selects the Composition, otherwise `spec.crossplane`.
+    """The scope. With LegacyCluster, the fields that select the Composition are in `spec`;
+    otherwise, they are in `spec.crossplane`.
     """
 
 
@@ -198,7 +201,8 @@ class CompositeDefinitionSpecV2(_Defining):
     """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "Namespaced"
-    """The scope. With LegacyCluster, `spec` selects the Composition, otherwise `spec.crossplane`.
+    """The scope. With LegacyCluster, the fields that select the Composition are in `spec`;
+    otherwise, they are in `spec.crossplane`.
     """
 
 
@@ -223,7 +227,9 @@ class CompositeDefinitionStatus:
     """The observed state."""
 
     conditions: Conditions | None
-    """Established and Applied; Offered with claimNames; Postponed while the deletion waits."""
+    """The conditions Established and Applied. Also Offered if claimNames is set, and Postponed
+    while the deletion waits.
+    """
     controllers: CompositeDefinitionControllers | None
 
 
@@ -250,7 +256,10 @@ class StepCredentials:
 
 @part
 class RequiredResource:
-    """Resources that polyver passes to the function: one by its name, or all with some labels."""
+    """Resources that polyver passes to the function.
+
+    The field selects one resource by its name, or all resources with some labels.
+    """
 
     requirementName: Name
     """The name of the requirement in requests to the function."""
@@ -277,9 +286,12 @@ class PipelineStep:
     functionRef: NamedReference
     """The Function that the step calls."""
     functionRevisionRef: NamedReference | None
-    """The FunctionRevision that the step calls; it must belong to the Function and be active."""
+    """The FunctionRevision that the step calls. It must belong to the Function, and must be active.
+    """
     functionRevisionSelector: LabelsSelector | None
-    """Labels of the FunctionRevision; of several active ones, the highest-numbered is called."""
+    """Labels of the FunctionRevision. If several active revisions have these labels, the revision
+    with the highest number is called.
+    """
     input: EmbeddedResource | None
     """The input of the function."""
     credentials: Annotated[list[StepCredentials], ListMap("name")] | None
@@ -290,7 +302,9 @@ class _Composed:
     """Fields that Compositions and CompositionRevisions have in common."""
 
     compositeTypeRef: Annotated[TypeReference, Same]
-    """The kind of composite resources that it is for, in the referenceable version."""
+    """The kind of composite resources for which the Composition is used, in the referenceable
+    version.
+    """
     mode: Literal["Pipeline"] = "Pipeline"
     """The mode; only Pipeline is supported."""
     pipeline: Annotated[list[PipelineStep], ListMap("step"), MaxLength(99)]
@@ -306,10 +320,15 @@ class CompositionSpec(_Composed):
 
 @part
 class CompositionRevisionSpec(_Composed):
-    """The content of a Composition at one point in time, which never changes, and its number."""
+    """The content of a Composition at one point in time, and its number.
+
+    The content never changes.
+    """
 
     revision: Annotated[Number, Ge(1)]
-    """The number; the revision with the current content of the Composition has the highest one."""
+    """The number of the revision. The revision with the current content of the Composition has the
+    highest number.
+    """
 
 
 @part
@@ -356,7 +375,7 @@ COMPOSITION_REVISIONS: Final = _kind("CompositionRevision", "comprev")
 _DEFINED = (
     Column("ESTABLISHED", ".status.conditions[?(@.type=='Established')].status"),
     # polyver never sets Offered to True. The column exists because programs that read Crossplane's
-    # output expect it as the second one.
+    # output expect it as the second column.
     Column("OFFERED", ".status.conditions[?(@.type=='Offered')].status"),
     _AGE,
 )

@@ -78,13 +78,15 @@ class _Pulled:
     """Fields that packages and their revisions have in common."""
 
     packagePullPolicy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When to check the package content for changes; Never is treated as IfNotPresent."""
+    """When to check whether the package content has changed. Never has the same effect as
+    IfNotPresent.
+    """
     packagePullSecrets: list[PullSecret] | None
     """Secrets for private registries; not used."""
     ignoreCrossplaneConstraints: bool = False
     """Ignore the version constraints for Crossplane; not used."""
     skipDependencyResolution: bool = False
-    """Do not install dependencies; not used, because polyver never installs dependencies."""
+    """Not used, because polyver never installs dependencies."""
     commonLabels: dict[str, str] | None
     """Labels for all objects of the package; not used."""
 
@@ -106,9 +108,10 @@ class _Package(_Pulled):
     revisionActivationPolicy: Literal["Automatic", "Manual"] = "Automatic"
     """Automatic: polyver activates the highest-numbered revisions. Manual: users activate them."""
     revisionHistoryLimit: Annotated[Number, Ge(0)] = 1
-    """The number of revisions to keep, 0 for all; active ones count, and are never deleted."""
+    """The number of revisions to keep; 0 keeps all. Active revisions count, but are never deleted.
+    """
     activeRevisionLimit: Annotated[Number, Ge(1)] = 1
-    """The number of revisions that Automatic keeps active; only Functions may have more than 1."""
+    """The number of revisions that Automatic keeps active. Only Functions may have more than 1."""
 
 
 @part
@@ -131,14 +134,19 @@ class ConfigurationSpec(_Package):
 
 @part
 class FunctionRevisionSpec(_Pulled, _Run):
-    """One content of the package, which never changes, with its number and desired state."""
+    """One content of the package, with its number and its desired state.
+
+    The content never changes.
+    """
 
     desiredState: Literal["Active", "Inactive"]
     """The desired state: polyver serves an Active revision."""
     image: Annotated[str, MinLength(1)]
     """The reference of the package."""
     revision: Annotated[Number, Ge(1)]
-    """The number; the revision with the current content of the package has the highest one."""
+    """The number of the revision. The revision with the current content of the package has the
+    highest number.
+    """
     digest: str | None
     """The digest of the content of the package."""
     tlsServerSecretName: str | None
@@ -154,7 +162,7 @@ class PackageStatus:
     conditions: Conditions | None
     """The conditions Installed and Healthy, and for Functions Postponed."""
     currentRevision: str | None
-    """The revision with the content of the requested package; it may be inactive."""
+    """The revision with the content of the requested package. It may be inactive."""
     currentIdentifier: str | None
     """The package reference of the current revision."""
     resolvedPackage: str | None
@@ -170,7 +178,7 @@ class FunctionRevisionStatus:
     endpoint: str | None
     """The address at which polyver calls the revision."""
     foundDependencies: Number | None
-    """The number of packages that it depends on; always empty."""
+    """The number of dependencies of the package. It is always empty."""
     installedDependencies: Number | None
     """The number of installed dependencies; always empty."""
     invalidDependencies: Number | None

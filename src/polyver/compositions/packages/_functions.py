@@ -105,13 +105,13 @@ class DesiredFunction:
     package: str
     labels: Mapping[str, str]
     automatic: bool = True
-    """True if polyver activates the revisions with the highest numbers; False if users activate
+    """True if polyver activates the revisions with the highest numbers. False if users activate
     revisions.
     """
     history_limit: int = 1
     active_limit: int = 1
     strict: bool = True
-    """True if a revision that a step selects is neither deactivated nor deleted."""
+    """True if polyver neither deactivates nor deletes a revision that a step selects."""
     address: str = ""
     """Address of an external server that serves the function; empty if there is none."""
     pull: PullPolicy = "IfNotPresent"
@@ -135,7 +135,10 @@ def read_function(obj: ReadOnlyObject) -> DesiredFunction:
 
 
 def check_package(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
-    """Return all problems of a package object; `several` enables the feature FunctionRevisions."""
+    """Return all problems of a package object.
+
+    `several` is true if the feature FunctionRevisions is enabled.
+    """
     spec: ReadOnlyObject = obj.get("spec") or {}
     found = check_reference(spec.get("package", ""))
     is_function = obj.get("kind") == FUNCTIONS.kind
@@ -231,7 +234,7 @@ def function_of(obj: ReadOnlyObject) -> str:
 
 
 def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage:
-    """Build the lineage of a function; the numbers of its revisions must be distinct."""
+    """Build the lineage of a function. The numbers of its revisions must be distinct."""
     return Lineage(function, [each.release for each in known])
 
 

@@ -60,7 +60,10 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlan:
-    """Changes to make for a Function, in the order of the fields; none if there are refusals."""
+    """The changes to make for a Function, in the order of the fields.
+
+    If there are refusals, there are no changes.
+    """
 
     create: KnownFunctionRevision | None = None
     changes: tuple[KnownFunctionRevision, ...] = ()
@@ -68,7 +71,7 @@ class FunctionPlan:
     collect: tuple[KnownFunctionRevision, ...] = ()
     postponed: tuple[Postponed, ...] = ()
     current: str = ""
-    """The name of the revision with the desired content; empty if the content is unknown."""
+    """The name of the revision with the desired content. Empty if the content is unknown."""
     selected: Selected = field(default_factory=dict)
     """The steps that select each revision, by the name of the revision."""
     refusals: tuple[Refusal, ...] = ()
@@ -106,7 +109,8 @@ def decide(
     postponed += [_late(name, "collected", holding) for name in doomed if name in holding]
     collect = [there.pop(name) for name in doomed if name not in holding]
     changes = [each for each in there.values() if before.get(each.name, each) != each]
-    # Activate revisions before others are deactivated, so that there is always one to call.
+    # Activate revisions before other revisions are deactivated, so that there is always a revision
+    # to call.
     changes.sort(key=lambda each: (not each.active, each.name))
     return FunctionPlan(
         next((each for name, each in there.items() if name not in before), None),
@@ -152,14 +156,17 @@ def _taken(
 
 
 def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:
-    """Return revisions by name, with distinct numbers; those being deleted keep their numbers."""
+    """Return revisions by name, with distinct numbers.
+
+    Revisions that are being deleted keep their numbers.
+    """
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
 def _bring(
     function: DesiredFunction, there: dict[str, KnownFunctionRevision], digest: str | None
 ) -> str:
-    """Give the highest number to the revision with the desired content; return its name."""
+    """Give the highest number to the revision with the desired content. Return its name."""
     if digest is None:
         return ""
     name = revision_name(function.name, digest)
@@ -204,7 +211,7 @@ def _late(name: str, what: Literal["deactivated", "collected"], holding: Selecte
 def _surplus(
     function: DesiredFunction, there: Mapping[str, KnownFunctionRevision], current: str
 ) -> list[str]:
-    """Return the names of the revisions to delete, lowest number first.
+    """Return the names of the revisions to delete. The lowest number is first.
 
     Active revisions and the current revision are never deleted.
     """
@@ -229,7 +236,8 @@ class FunctionPackageState:
     asking: bool = False
     """True while the digest of the content is being computed."""
     revision: ReadOnlyObject | None = None
-    """The current FunctionRevision, or the last known one while the current one is unknown."""
+    """The current FunctionRevision. While the current revision is unknown, the last known revision.
+    """
 
 
 def function_status(
@@ -240,7 +248,10 @@ def function_status(
     *,
     now: str,
 ) -> dict[str, Any]:
-    """Build the status that a Function should have; unchanged conditions keep their times."""
+    """Build the status that a Function should have.
+
+    Unchanged conditions keep their transition times.
+    """
     said = find_condition(seen.revision, "Healthy") if seen.revision is not None else None
     healthy = DesiredCondition("Healthy", "Unknown", "UnknownPackageRevisionHealth")
     if said is not None:
@@ -276,7 +287,7 @@ def _installed(refusals: Sequence[Refusal], seen: FunctionPackageState) -> Desir
 def revision_status(
     obj: ReadOnlyObject, *, endpoint: str, reason: str, message: str, now: str
 ) -> dict[str, Any]:
-    """Build the status that a FunctionRevision should have, from the report of its runtime."""
+    """Build the status that a FunctionRevision should have. Its runtime reports the state."""
     if obj["spec"]["desiredState"] != "Active":
         why = "InactivePackageRevision", "it is inactive, and not served"
         facts = [DesiredCondition(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]

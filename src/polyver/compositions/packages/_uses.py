@@ -36,10 +36,10 @@ class StepFunctionUse:
 
 
 def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
-    """Return the steps that select each revision of a function, by the name of the revision.
+    """Return, for each revision of a function, the steps that select it.
 
-    If a step matches no active revision, it is counted as a user of the revision that it would get
-    if all revisions were active. This revision must not be deleted.
+    If no active revision matches a step, the step counts as a user of the inactive revision that it
+    would select. Otherwise polyver could delete a revision that a step needs.
     """
     index = Index.of(
         # Without the pin: a step is resolved again in each run, so it does not keep its last
@@ -82,7 +82,7 @@ class CompositionPipeline:
 def pipeline_of(obj: ReadOnlyObject) -> CompositionPipeline:
     """Parse a CompositionRevision without raising errors.
 
-    Steps without a function are left out, and invalid numbers count as 1.
+    Steps without a function are left out. An invalid number is replaced by 1.
     """
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
@@ -106,7 +106,10 @@ def _uses(obj: ReadOnlyObject) -> Iterator[StepFunctionUse]:
 
 
 def revision_used(composite: ReadOnlyObject) -> str:
-    """Return the CompositionRevision that a composite resource references; empty if none."""
+    """Return the CompositionRevision that a composite resource references.
+
+    Return "" if it references none.
+    """
     spec = mapping(composite.get("spec"))
     inside = mapping(spec.get("crossplane"))
     return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
@@ -115,7 +118,7 @@ def revision_used(composite: ReadOnlyObject) -> str:
 def uses_in(
     pipelines: Iterable[CompositionPipeline], used: Collection[str]
 ) -> list[StepFunctionUse]:
-    """Return the steps of all relevant revisions; `used` are the names of the revisions in use."""
+    """Return the steps of all relevant revisions. `used` are the names of the revisions in use."""
     there = [*pipelines]
     newest: dict[str, Serial] = {}
     for each in there:

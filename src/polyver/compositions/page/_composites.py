@@ -67,14 +67,17 @@ def composition_of(obj: Object) -> CompositionRevisionView:
 
 @dataclass(frozen=True, slots=True)
 class CompositeKindView:
-    """A kind of composite resources: the definition, and the resource that the page watches."""
+    """A kind of composite resources: its definition, and the resource that the page watches."""
 
     defined: CompositeKind
     resource: GroupVersionResource
 
 
 def kind_of(obj: Object) -> CompositeKindView | None:
-    """Return the kind that a CompositeResourceDefinition defines; None if it is invalid."""
+    """Return the kind that a CompositeResourceDefinition defines.
+
+    Return None if the definition is invalid.
+    """
     if check_definition(obj):
         return None
     defined, spec = read_definition(obj), obj["spec"]
@@ -99,7 +102,10 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
 
 
 def where_composition(name: str) -> LineageKey:
-    """Return the key of a Composition's lineage. It has a slash, unlike the keys of functions."""
+    """Return the key of a Composition's lineage.
+
+    The key contains a slash, unlike the keys of functions.
+    """
     return LineageKey(CAPABILITY, f"composition/{name}")
 
 

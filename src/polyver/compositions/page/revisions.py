@@ -104,8 +104,8 @@ class RevisionsSource(PageSource):
         self._following = following
         following.follow(self, WatchedCollection(_FUNCTIONS, _function, self._observe_function))
         following.follow(self, WatchedCollection(_REVISIONS, _revision, self._observe_revision))
-        # Follow compositions only when their CRDs exist: an informer of a resource that is not
-        # served would never sync.
+        # Watch compositions only if their CRDs exist. An informer of a resource that is not served
+        # would never sync.
         following.follow(self, WatchedCollection(CRDS, _role, self._observe_kind, metadata=True))
 
     async def _observe_kind(self, change: Change[str]) -> None:
@@ -165,7 +165,7 @@ class RevisionsSource(PageSource):
     def _count(self, change: Change[Composite]) -> None:
         """Count the composite resources that use each revision of a Composition.
 
-        Update the page when a revision gets its first user or loses its last one.
+        Update the page when a revision gets its first user or loses its last user.
         """
         for known, number in ((change.before, -1), (change.after, 1)):
             if known is not None:
@@ -211,7 +211,7 @@ class RevisionsSource(PageSource):
         else:
             self._book.show(_shown(where, function, revisions))
         if was_there is (self._book.get(where) is None):
-            # The function appeared or disappeared, so requests for it may resolve differently.
+            # The function was created or deleted, so requests for it may resolve in another way.
             for composition in self._compositions:
                 self._ask(composition)
             for composite in self._composites.values():
@@ -264,7 +264,7 @@ class RevisionsSource(PageSource):
 
 
 def _role(obj: Object) -> str:
-    """Return for which purpose the page needs a CRD; empty if it does not need the CRD."""
+    """Return the purpose for which the page needs a CRD. Return "" if it does not need the CRD."""
     metadata = obj["metadata"]
     for each in (_COMPOSITIONS, _DEFINITIONS):
         if metadata["name"] == f"{each.plural}.{each.group}":
@@ -285,7 +285,10 @@ def _revision(obj: Object) -> _Revision:
 
 
 def _problem(obj: Object, *types: str) -> str:
-    """Return the message of the first relevant condition that is False; empty if there is none."""
+    """Return the message of the first relevant condition that is False.
+
+    Return "" if there is none.
+    """
     conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
     wrong = [
         each for each in conditions if each.get("type") in types and each.get("status") == "False"

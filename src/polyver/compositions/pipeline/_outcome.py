@@ -62,8 +62,8 @@ _FEW: Final = 5
 class PipelineOutcome:
     """The outcome of a run: the changes to make for a composite resource.
 
-    First, unwanted objects are deleted. Then `references` are stored, and then objects are applied.
-    So after an interruption, each existing object has a reference.
+    The changes are made in this order: unwanted objects are deleted, `references` are stored, and
+    objects are applied. So after an interruption, each existing object has a reference.
     """
 
     remove: tuple[RemovedResource, ...] = ()
@@ -84,9 +84,9 @@ class PipelineOutcome:
     context: dict[str, Any] | None = None
     ttl: float | None = None
     failure: PipelineFailure | None = None
-    """The reason why nothing is applied; None if the run was successful."""
+    """The reason why no change is made. None if the run was successful."""
     updated: DesiredCondition | None = None
-    """The condition `Updated`; None if it does not have to be set."""
+    """The condition `Updated`. None if the condition does not have to be set."""
 
     @property
     def types(self) -> set[str]:
@@ -142,7 +142,10 @@ def refused(refusal: Refusal) -> PipelineOutcome:
 
 
 def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
-    """Return the outcome with `missing`, resources of other owners, marked as unready."""
+    """Return the outcome with the resources in `missing` marked as not ready.
+
+    These resources belong to other owners.
+    """
     if not missing:
         return outcome
     unready = tuple(sorted({*outcome.unready, *missing}))
@@ -183,7 +186,8 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
         yield outcome.updated
     if failure is not None:
         yield DesiredCondition("Synced", "False", failure.reason, failure.message)
-        return  # its readiness is unknown; the existing objects have not changed
+        # the readiness is unknown, because this run failed; the existing objects have not changed
+        return
     if unsynced:
         message = f"not accepted: {listed(sorted(unsynced), most=_FIRST)}"
         yield DesiredCondition("Synced", "False", "ReconcileError", message)
@@ -199,7 +203,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
     """Yield the conditions that functions set in earlier runs, with the status Unknown.
 
-    This is needed after a failed run, in which functions may not have set their conditions.
+    This is needed after a failed run: functions that were not called have not set their conditions.
     """
     message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
@@ -259,8 +263,8 @@ def lost_objects(
 ) -> list[ReadOnlyObject]:
     """Return the objects that a move would delete without a replacement.
 
-    `before` is the outcome of the revisions in use. If `before` would delete an object as well, the
-    object is not returned: it is deleted because of a change by a user, not because of the move.
+    `before` is the outcome of the revisions in use. If `before` would also delete an object, the
+    object is not returned. The cause of its deletion is then a change by a user, and not the move.
     """
     uid = composite["metadata"].get("uid", "")
     wished = {shown(each.obj) for each in before.remove} if before is not None else set()
@@ -291,7 +295,10 @@ def allows_deletion(obj: ReadOnlyObject | None) -> bool:
 def updated_fact(
     composite: ReadOnlyObject, failed: FailedCompositeMove | None
 ) -> DesiredCondition | None:
-    """Build the condition `Updated`; None if the composite resource never failed to move."""
+    """Build the condition `Updated`.
+
+    Return None if no move of the composite resource has ever failed.
+    """
     if failed is not None:
         message = f"{failed.release} cannot be used: {failed.message}"
         return DesiredCondition("Updated", "False", failed.reason, message)

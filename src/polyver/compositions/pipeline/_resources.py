@@ -1,4 +1,4 @@
-"""Composed resources: those that exist, those to apply, and those to delete."""
+"""Composed resources: existing resources, resources to apply, and resources to delete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Identity = tuple[str, str, str, str]
-# Metadata that the API server owns. Functions that copy observed objects return it as well.
+# Metadata that the API server owns. Functions that copy observed objects also return these fields.
 _SERVERS = frozenset(
     {
         "creationTimestamp",
@@ -86,7 +86,7 @@ def observe(
 
 
 def connection_secret(obj: ReadOnlyObject) -> Secret | None:
-    """Return the Secret with the connection details of a resource, or None."""
+    """Return the Secret with the connection details of a resource. Return None if there is none."""
     reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
     namespace = reference.get("namespace") or obj["metadata"].get("namespace")
     name = reference.get("name")
@@ -96,7 +96,7 @@ def connection_secret(obj: ReadOnlyObject) -> Secret | None:
 def composed_of(
     composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[ComposedResource, ...]:
-    """Build the resources to apply, sorted by name; raise Refusal if one of them is invalid."""
+    """Build the resources to apply, sorted by name. Raise Refusal if a resource is invalid."""
     return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
     )
@@ -105,7 +105,7 @@ def composed_of(
 def check_distinct(composite: ReadOnlyObject, made: Iterable[ComposedResource]) -> None:
     """Raise Refusal if two composed resources are the same object.
 
-    The second one would overwrite the first one in each reconcile.
+    In each reconcile, the second resource would overwrite the first.
     """
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
@@ -180,7 +180,7 @@ def removed_of(
     """Return the existing resources that are not composed any more, sorted by name."""
     kept = [*composed]
     wanted = {_identity(each.obj) for each in kept}
-    # A resource from a file may have no metadata.name, and has only a name in the pipeline.
+    # A resource from a file may have no metadata.name. It then has only a name in the pipeline.
     again = {each.name for each in kept if each.exists}
     return tuple(
         RemovedResource(name, there.resource)

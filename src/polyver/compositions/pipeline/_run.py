@@ -1,8 +1,9 @@
-"""A run of a pipeline as a state machine: `decide` returns the next effect of a state.
+"""A run of a pipeline as a state machine.
 
-The caller performs the effect, for example calls a function. It then passes the result and the
-number of the effect to a function of this module, which returns the next state. If the caller
-passes a result a second time, the state does not change.
+`decide` returns the next effect of a state. An effect is one thing that the caller has to do, such
+as a call of a function. The caller performs the effect. It then passes the result and the number of
+the effect to a function of this module, which returns the next state. If the caller passes a result
+a second time, the state does not change.
 
 `found_among` finds the resources that a function requires among given objects.
 """
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 REASON: Final = "ComposeResources"
-"""Reason of an event for which the function gives no reason."""
+"""The reason of an event if the function gives no reason."""
 MOST_ROUNDS: Final = 5
 """Number of times that a function may change its requirements before the run fails."""
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
@@ -80,7 +81,7 @@ class PipelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFailure:
-    """Why a run failed; `reason` is one word, for conditions."""
+    """The reason why a run failed. `reason` is one word, for conditions."""
 
     reason: str
     message: str
@@ -108,7 +109,7 @@ class PipelineRun:
     credentials: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
     """Credentials of each step, by their names in the step."""
     place: int = 0
-    """Index of the current step; the number of steps if all steps are done."""
+    """Index of the current step. If all steps are done, the number of steps."""
     number: int = 0
     """Number of results so far. The next effect has this number."""
     rounds: int = 0
@@ -116,7 +117,7 @@ class PipelineRun:
     asked: Requirements = field(default_factory=Requirements)
     """The last requirements of the current function."""
     awaited: Requirements | None = None
-    """Requirements to fetch before the current function is called; None if there are none."""
+    """Requirements to fetch before the current function is called. None if there are none."""
     given: FoundRequirements = field(default_factory=FoundRequirements)
     """Resources that the Composition passes to the function of the current step."""
     found: FoundRequirements = field(default_factory=FoundRequirements)
@@ -142,7 +143,7 @@ def secrets_of(steps: Iterable[ResolvedStep]) -> set[Secret]:
 def start(
     observed: State, steps: tuple[ResolvedStep, ...], secrets: Mapping[Secret, Data] | None = None
 ) -> PipelineRun:
-    """Build the state of a new run; raise Refusal if a Secret of a step is missing."""
+    """Build the state of a new run. Raise Refusal if a Secret of a step is missing."""
     known = secrets or {}
     credentials = {step.name: _credentials(step, known) for step in steps if step.credentials}
     told = [PipelineEvent("Warning", REASON, each) for step in steps for each in step.warnings]
@@ -160,7 +161,7 @@ def _credentials(step: ResolvedStep, known: Mapping[Secret, Data]) -> dict[str, 
 
 
 def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | None:
-    """Return the requirements that the Composition sets for a step; None if it sets none."""
+    """Return the requirements that the Composition sets for a step. Return None if it sets none."""
     if place == len(steps) or not steps[place].requirements:
         return None
     return Requirements(resources=steps[place].requirements)
@@ -177,7 +178,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Effect: look up required resources; the result for a missing resource is empty."""
+    """Effect: look up required resources. If a resource is missing, its result is empty."""
 
     number: int
     step: ResolvedStep
@@ -186,7 +187,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Effect: none, because the run is over, successful or failed."""
+    """Effect: none. The run is over; it was successful or has failed."""
 
 
 Effect = CallStep | Fetch | Done
@@ -228,7 +229,7 @@ def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> Pipeline
 
 
 def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
-    """Return the state after a call or a lookup failed; `reason` is one word."""
+    """Return the state after a call or a lookup failed. `reason` is one word."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]

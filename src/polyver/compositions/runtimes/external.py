@@ -1,4 +1,4 @@
-"""Runtime for function revisions that external servers serve; annotations have the addresses."""
+"""Runtime for function revisions that external servers serve. Annotations contain the addresses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ProbeTiming:
     answer: float = 5.0
     """Timeout of one probe."""
     silence: float = 30.0
-    """Time without an answer after which a revision is not called any more."""
+    """If a revision does not answer for this time, it is not called any more."""
 
 
 class ExternalRuntime:
@@ -81,7 +81,7 @@ class ExternalRuntime:
         asking: ProbeTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create a runtime; `trust` returns the certificates for probes of a revision."""
+        """Create a runtime. `trust` returns the certificates for probes of a revision."""
         self._trust = trust
         self._asking = asking or ProbeTiming()
         self._clock: Clock = clock or SystemClock()

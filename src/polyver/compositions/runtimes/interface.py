@@ -1,7 +1,7 @@
 """The interface between the controller of FunctionRevisions and the runtimes that serve them.
 
 The controller passes the desired state to the runtime in each reconcile. The runtime works in the
-background until the actual state is the desired one, and reports the status.
+background until the actual state is the desired state, and reports the status.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Reason = Literal[
     "Serving",
     "Starting",
 ]
-"""Reasons for the state of a revision, as conditions show them. The reference page about packages
-explains each of them.
+"""The reasons that conditions show for the state of a revision. The reference page about packages
+explains each reason.
 """
 
 
@@ -77,20 +77,22 @@ class Runtime(Protocol):
     """Serves function revisions, each at an endpoint of its own."""
 
     async def digest(self, package: str, *, address: str = "") -> str:
-        """Return the digest of a package's content; raise PolyverError if it is unavailable.
+        """Return the digest of a package's content.
+
+        Raise PolyverError if the content is unavailable.
 
         If `address` is given, an external server serves the function. Then the package is not read,
         and the digest is derived from the package reference.
         """
 
     async def serve(self, wanted: DesiredRevision) -> ServingStatus:
-        """Start to serve a revision, unless it is served already; return its status immediately.
+        """Start to serve a revision, unless it is served already. Return its status immediately.
 
         The revision may still be starting then. A later call returns the later status.
         """
 
     async def end(self, name: str) -> None:
-        """Stop serving a revision; its calls in progress may finish."""
+        """Stop serving a revision. Calls in progress may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
         """Build the endpoint for calls of a FunctionRevision from its `status.endpoint`."""

@@ -20,13 +20,13 @@ class Figures:
     up: bool
     """True if the revision can be called now."""
     restarts: int = 0
-    """Number of restarts after the revision's process exited by itself; 0 if a runtime starts no
-    processes.
+    """Number of restarts after the process of the revision exited by itself. 0 if the runtime
+    starts no processes.
     """
 
 
 def collector(figures: Callable[[], Iterable[Figures]]) -> Collector:
-    """Build a collector for a Prometheus registry; this imports the Prometheus library."""
+    """Build a collector for a Prometheus registry. This imports the Prometheus library."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 

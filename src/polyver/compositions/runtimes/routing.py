@@ -12,12 +12,13 @@ __all__ = ["ChosenRuntime"]
 
 
 class ChosenRuntime:
-    """Delegates each function revision to the external runtime or the configured one."""
+    """Delegates each function revision to the external runtime or to the configured runtime."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
         """Create a runtime.
 
-        `external` serves the revisions that have an address. `configured` serves all others.
+        `external` serves the revisions that have an address. `configured` serves all other
+        revisions.
         """
         self._external = external
         self._configured = configured
@@ -37,7 +38,8 @@ class ChosenRuntime:
 
     async def end(self, name: str) -> None:
         self._by.pop(name, None)
-        # End it in both: after a restart of polyver, it is unknown which runtime served it.
+        # End it in both runtimes. After a restart of polyver, it is unknown which runtime served
+        # it.
         await self._external.end(name)
         await self._configured.end(name)
 

@@ -76,7 +76,7 @@ def history(
     context: Context = "",
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List the revisions of an application, with the versions of definitions that each one used.
+    """List the revisions of an application, with the versions of definitions in each revision.
 
     Example: polyver app history shop -n default
 
@@ -130,8 +130,9 @@ def rollback(
     """Roll an application back to the spec and the versions of an earlier revision.
 
     The rollback locks the application to these versions. Otherwise, a reference that requests a
-    series, such as 1.2, would move to the newest release of the series again at once. `polyver app
-    unlock` removes the lock. The controller records the result of the rollback as a new revision.
+    series, such as 1.2, would immediately move to the newest release of the series again. `polyver
+    app unlock` removes the lock. The controller records the result of the rollback as a new
+    revision.
 
     Example: polyver app rollback shop --to 3
 
@@ -140,8 +141,8 @@ def rollback(
     name
         The application.
     to
-        The number or the name of the revision. Default: the newest revision that differs from the
-        current one.
+        The number or the name of the revision. Default: the newest revision whose content or
+        publishVersion differs from that of the current revision.
     dry_run
         Print the name of the revision and its versions, and change nothing.
     """
@@ -258,7 +259,10 @@ def _part(lock: str, named: Named) -> tuple[Locked, ...]:
 
 
 def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
-    """Return the lock entries of each application; raise UnknownName if the lock lacks one."""
+    """Return the lock entries of each application.
+
+    Raise UnknownName if the lock does not contain an application.
+    """
     known = lock_in(lock).applications
     missing = ["/".join(each) for each in wanted if each not in known]
     if missing:

@@ -70,7 +70,10 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
 
 
 def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
-    """Return the failed move of a reference that kept its release; None if no move failed."""
+    """Return the failed move of a reference that kept its release.
+
+    Return None if no move failed.
+    """
     failed = chosen.use.dependent.failed_move
     kept = chosen.resolution.release.pin == chosen.use.dependent.pin
     return failed if kept and chosen.use.dependent.lock is None else None

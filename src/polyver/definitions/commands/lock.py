@@ -1,6 +1,6 @@
 """`polyver lock`: writes a lock file with the versions that all applications use.
 
-`polyver verify` and `polyver app lock` call functions of this module as well.
+`polyver verify` and `polyver app lock` also call functions of this module.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def lock(
     namespace
         Lock only the applications of this namespace. Default: all namespaces.
     skip_unresolved
-        Write a lock that does not contain the applications that cannot be resolved, and print the
-        reasons as warnings.
+        Leave out the applications that cannot be resolved, and write the lock of all other
+        applications. The reasons are printed as warnings.
     output
         The file to write, or '-' (standard output). Default: '-'.
     """
@@ -72,7 +72,7 @@ def lock(
 
 
 def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
-    """Read applications and definitions from files or a cluster, and compute their lock."""
+    """Read applications and definitions from files or a cluster, and compute a lock."""
     if files:
         state = state_in(files, namespace)
     else:

@@ -122,7 +122,7 @@ def _count(number: int) -> str:
 
 
 def _moves(made: DefinitionsPlan) -> Iterator[PlannedMove]:
-    """Yield each move of a reference to another version, without duplicates."""
+    """Yield each move of a reference to another version. Equal moves are yielded only once."""
     written = {each.name for each in made.applications if each.written}
     for definition in made.definitions:
         if not definition.refused:
@@ -178,7 +178,10 @@ def _print_definition(each: PlannedDefinition) -> None:
 
 
 def _print_moves(made: DefinitionsPlan, names: int) -> None:
-    """Print the moves to other versions, with one line for all applications with the same move."""
+    """Print the moves to other versions.
+
+    Applications with the same move are printed in one line.
+    """
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for move in _moves(made):
         row = move.definition, move.was, move.to, move.reason

@@ -63,7 +63,7 @@ Context = Annotated[
 
 @dataclass(slots=True)
 class ApplicationsSnapshot:
-    """The applications and the lineages of definitions that a command works with."""
+    """The applications, and the lineages of definitions, that a command needs."""
 
     applications: list[Object] = field(default_factory=list)
     lineages: dict[tuple[str, str], dict[str, Lineage]] = field(default_factory=dict)

@@ -111,10 +111,10 @@ class DefinitionController(Controller[DefinitionKey]):
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._decided_on: set[DefinitionKey] = set()
-        """Keys of definitions for which nothing but the numbers of followers needs an update."""
+        """Keys of definitions for which only the numbers of followers need an update."""
         self._counted_at: dict[DefinitionKey, float] = {}
         self._announced: set[tuple[DefinitionKey, str, str]] = set()
-        """Versions, with their digests, for which an event about their adoption was emitted."""
+        """Versions and their digests. For each, an event about its adoption was already emitted."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -169,7 +169,8 @@ class DefinitionController(Controller[DefinitionKey]):
 
     async def reconcile(self, key: DefinitionKey) -> Requeue | None:
         if not self.synced:
-            # Versions that are used by applications not yet listed would count as unused.
+            # Wait: applications that are not listed yet would be missing, and their versions would
+            # be treated as unused.
             return Requeue(_SOON)
         is_decided = key in self._decided_on
         if is_decided and (left := self._until_counted(key)):
@@ -183,7 +184,8 @@ class DefinitionController(Controller[DefinitionKey]):
         if is_decided:
             await self._tell(resource, obj, obj.get("status") or {}, key)
             return None
-        # Marked before reading: a change during the decision then causes another decision.
+        # Add the key before reading. If a change arrives during the decision, it removes the key,
+        # and the definition is decided on again.
         self._decided_on.add(key)
         try:
             await self._decide(resource, obj, key)
@@ -195,17 +197,18 @@ class DefinitionController(Controller[DefinitionKey]):
     def _until_counted(self, key: DefinitionKey) -> float:
         """Return the seconds until the followers of a definition may be counted again.
 
-        The delay limits writes: thousands of followers may move at once, and each move changes the
-        numbers.
+        The delay limits writes: thousands of followers may move at the same time, and each move
+        changes the numbers.
         """
         return max(self._counted_at.get(key, 0.0) + _COUNTED - self._clock.time(), 0.0)
 
     async def _decide(
         self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
     ) -> None:
-        """Decide which versions to publish and remove, do so unless refused, and set the status."""
+        """Publish and remove versions unless this is refused, and set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
-            # Created while admission was not called: add the annotation with the API version.
+            # The definition was created without a call of admission, so it has no annotation with
+            # the API version. Add this annotation.
             change = {"metadata": {"annotations": {API_VERSION: created_with(obj)}}}
             await self._client.patch(
                 resource, key.name, key.namespace, change=change, manager=POLYVER
@@ -213,14 +216,15 @@ class DefinitionController(Controller[DefinitionKey]):
             return
         revisions = await self._published.revisions(*key)
         definition, problems = read_definition(obj)
-        # After the revisions were read: a policy that became Ready before them is in the list.
+        # Read the policy after the revisions. So a policy that became Ready before one of these
+        # revisions was created is found.
         lineage = LineageName(GROUP, key.kind, key.namespace, key.name)
         policy = await holding_policy(self._client, lineage, obj["metadata"].get("labels") or {})
         decision = await self._decided(definition, revisions, obj, key, policy)
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         self._uses.name_all(key, wanted=bool(refusals))
-        # Finalizers first, so that removed revisions can be deleted. New revisions cause another
-        # reconcile, which adds their finalizers.
+        # Add and remove finalizers first, so that removed revisions can be deleted. The creation of
+        # a revision causes another reconcile, which adds the finalizer of this revision.
         forced = forced_of(definition, obj)
         if not refusals:
             await self._record(key, definition, decision, revisions, obj)
@@ -241,7 +245,8 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> Decision:
         known = known_revisions(revisions, policy=policy)
         removed = removed_of(obj, definition, known)
-        # In a thread: comparing many schemas takes time, and must not block the event loop.
+        # Run this in a thread: comparing many schemas takes time, and must not block the event
+        # loop.
         decided = partial(decide, definition, known, removed, gate=self._gate, policy=policy)
         decision = await asyncio.to_thread(decided)
         if decision.create:
@@ -258,7 +263,10 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Emit an event for each forced removal, before the removal, so that no event is lost."""
+        """Emit an event for each forced removal.
+
+        The events are emitted before the removals, so that no event is lost.
+        """
         if "deletionTimestamp" in obj["metadata"]:
             everything = Decision(remove=tuple(known_revisions(revisions)), before=decision.before)
             decision = in_use(everything, self._uses.of(key), definition.forced)
@@ -269,14 +277,14 @@ class DefinitionController(Controller[DefinitionKey]):
         self, definition: DesiredDefinition, decision: Decision, obj: Object
     ) -> None:
         for new in decision.create:
-            # If the revision exists by now, another definition owns it; the next reconcile reports
-            # that.
+            # If a revision with this name exists already, another definition owns it. The next
+            # reconcile reports this.
             made = revision_object(definition, new, obj)
             try:
                 await self._client.create(_REVISIONS, made, manager=POLYVER)
             except ApiError as error:
                 if is_terminating(error):
-                    return  # the definition is being deleted as well
+                    return  # the definition is being deleted too
                 raise
         for known in decision.remove:
             try:
@@ -309,7 +317,7 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> None:
         """Add the finalizer to the definition and its revisions if applications use them.
 
-        Remove the finalizer from unused revisions, and from those that are removed by force.
+        Remove the finalizer from unused revisions, and from revisions that are removed by force.
         """
         used = {*users_in(self._uses.ways(key), lineage)}
         used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
@@ -336,7 +344,7 @@ class DefinitionController(Controller[DefinitionKey]):
         status: Mapping[str, Any],
         key: DefinitionKey,
     ) -> None:
-        """Add the adoption of each version to a status, and write it if it has changed."""
+        """Add the adoption of each version to a status. Write the status if it has changed."""
         self._counted_at[key] = self._clock.time()
         metadata = obj["metadata"]
         wanted = {**obj, "status": status}
@@ -391,7 +399,8 @@ class ClientDefinitionLookup:
     async def revisions(self, kind: str, namespace: str, name: str) -> list[Object]:
         """List the DefinitionRevisions of a definition."""
         if label_value_problems(name):
-            return []  # revisions have the name as a label value, and it is not a valid one
+            # revisions store the name in a label, and this name is not a valid label value
+            return []
         labels = f"{name_label(kind)}={name}"
         return (await self._client.list(_REVISIONS, namespace, labels=labels)).items
 
@@ -416,17 +425,20 @@ class ClientDefinitionLookup:
 
 
 def _way(use: DefinitionUse) -> DefinitionUse:
-    """Return a use without the data about its application: equal results resolve equally."""
+    """Return a use without the data about its application.
+
+    Uses with equal results select the same version.
+    """
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
 
 
 class _Uses:
-    """Index of the references to each definition, kept up to date by watches.
+    """Index of the references to each definition. Watches keep it up to date.
 
     The index groups references that differ only in their application (see `_way`). Thousands of
-    applications may use a definition, but with only a few distinct selectors and policies; and only
-    these decide which versions are in use.
+    applications may use a definition, but usually with only a few distinct selectors and policies.
+    These decide which versions are in use.
     """
 
     def __init__(self) -> None:
@@ -460,9 +472,9 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Set whether each change of a reference to a definition causes a new decision about it.
+        """Set whether each change of a reference to a definition causes a new decision.
 
-        This is needed while a decision has refusals, because their messages name applications.
+        This is needed while a decision has refusals: the messages of refusals name applications.
         """
         (self._named.add if wanted else self._named.discard)(key)
 
@@ -478,15 +490,16 @@ class _Uses:
         else:
             homes.add(key.namespace)
         came_or_went = change.before is None or change.after is None
-        # References to the definition in the system namespace may now mean this one, or the
-        # reverse.
+        # If the definition was created, references to the definition in the system namespace may
+        # now refer to this definition. If it was deleted, references may now refer to the
+        # definition in the system namespace.
         shadowed = came_or_went and SYSTEM_NAMESPACE in homes
         return {key, key._replace(namespace=SYSTEM_NAMESPACE)} if shadowed else (key,)
 
     def observe_application(
         self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
     ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
-        """Return the definitions that need a new decision, and those whose counts change."""
+        """Return the definitions that need a new decision, and the definitions to count again."""
         del kind
         touched: set[DefinitionKey] = set()
         counted: set[DefinitionKey] = set()

@@ -19,10 +19,10 @@ __all__ = ["CueEngine", "CueFailed", "engines", "find_cue"]
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     """Return all engines, by the field of `schematic` that each engine renders.
 
-    `cue` is the path of the program `cue`; if it is None, the program is looked up when a template
-    needs it. `seconds` is the timeout of the program for each template. An engine of an installed
-    Python package replaces polyver's engine for the same field. Several threads may use an engine
-    at once. An engine may block, so it must not be called on the event loop.
+    `cue` is the path of the program `cue`; if `cue` is None, the program is searched when a
+    template needs it. `seconds` is the timeout of the program for each template. An engine of an
+    installed Python package replaces polyver's engine for the same field. Several threads may use
+    an engine at the same time. An engine may block, so it must not be called on the event loop.
     """
     own: dict[str, TemplateEngine] = {
         "gotemplate": GoTemplates(),

@@ -51,7 +51,10 @@ class CueEngine:
     """Renders `schematic.cue`."""
 
     def __init__(self, program: FilePath | None = None, *, seconds: float = SECONDS) -> None:
-        """Create an engine. If `program` is None, the program `cue` is looked up when needed."""
+        """Create an engine.
+
+        If `program` is None, the program `cue` is searched when it is needed.
+        """
         self._program = program
         self._seconds = seconds
         self._kept = CueOutputCache()
@@ -79,13 +82,13 @@ class CueEngine:
 
 
 class EngineFailed(PolyverError):
-    """A template was not rendered because the program failed; a retry may succeed."""
+    """The program failed, so a template was not rendered. A retry may succeed."""
 
     reason = "EngineFailed"
 
 
 class _Rendering:
-    """Renders one template with its input; this takes a few runs of the program `cue`."""
+    """Renders one template with its input. This needs several runs of the program `cue`."""
 
     def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue
@@ -102,7 +105,7 @@ class _Rendering:
             text = _text(_LOOP.sub(r"if \2 != _|_ \1", self._template), self._given)
             if _OPTIONAL not in str(error) or text == self._text:
                 raise
-            # KubeVela treats a loop over a missing optional field as an empty loop.
+            # In KubeVela, a loop over a missing optional field has no iterations, and is no error.
             self._text = text
             parts = self._parts()
         if _has_more(self._template):
@@ -116,7 +119,8 @@ class _Rendering:
         )
 
     def _parts(self) -> dict[str, Any]:
-        # A field that the template does not have is `_` (any value), which unifies with a string.
+        # A field that the template does not have is queried as `_` (any value). This value unifies
+        # with a string.
         fields = [f'if ({name} & "") == _|_ {{{key}: {name}}}' for key, name in _PARTS.items()]
         names: dict[str, Path] = {key: (name,) for key, name in _PARTS.items()}
         return self._asked(

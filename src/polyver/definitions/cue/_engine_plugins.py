@@ -16,7 +16,9 @@ from polyver.definitions.rendering import TemplateEngine, TemplateInput, Templat
 __all__ = ["GROUP", "installed_engines"]
 
 GROUP: Final = "polyver.engines"
-"""Entry point group of engines; each is named after the field of `schematic` that it renders."""
+"""Entry point group of engines. The name of each entry point is the field of `schematic` that the
+engine renders.
+"""
 
 
 def installed_engines() -> dict[str, TemplateEngine]:

@@ -6,7 +6,7 @@ The program `cue` then has to unify the expression in the patch with the value i
 
 KubeVela reads the strategies of a patch from comments (tags) above its fields. `cue export --out
 cue` prints these comments together with the evaluated data. So the parser of tags in this module
-needs to know fields, lists and values, but no expressions.
+parses fields, lists and values, but no expressions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class UnificationQuery:
     literal: str
     """The object's value, as a CUE expression."""
     beyond: int | None = None
-    """Length of the object's list, if the query is about an item that the patch does not have."""
+    """The length of the object's list if the query is about an item that only the object has;
+    otherwise None.
+    """
     fits: bool = False
     """True to query only whether the two values can be unified."""
 
@@ -64,7 +66,10 @@ class UnificationQuery:
 
     @property
     def asked(self) -> Path:
-        """The path of the patch's value in the query; of the whole list if `beyond` is set."""
+        """The path of the patch's value in the query.
+
+        If `beyond` is set, the path of the whole list.
+        """
         return self.path[:-1] if self.beyond is not None else self.path
 
 
@@ -74,7 +79,7 @@ def _anything(items: int) -> str:
 
 
 def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, Any] | None:
-    """Apply a JSON patch or a JSON merge patch to an object; return None for other strategies."""
+    """Apply a JSON patch or a JSON merge patch to an object. Return None for other strategies."""
     match strategy:
         case "jsonMergePatch":
             merged = apply_merge_patch(base, patch)
@@ -91,8 +96,8 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
 class CuePatcher:
     """Merges one patch into an object.
 
-    While `questions` is not empty, `cue` has to answer these queries, and the merge has to be
-    repeated with the answers.
+    If `questions` is not empty after the merge, the caller runs `cue` to answer these queries, and
+    repeats the merge with the answers.
     """
 
     tags: Tags
@@ -148,7 +153,10 @@ class CuePatcher:
         return self._items(base, patch, path, key)
 
     def _is_open(self, items: int, path: Path) -> bool | None:
-        """Report whether a list in the patch is open; return None while the answer is missing."""
+        """Report whether a list in the patch is open.
+
+        Return None if `cue` has not answered this yet.
+        """
         if path in self.answers:
             return bool(self.answers[path])
         self.questions.append(UnificationQuery(path, _anything(items), fits=True))
@@ -164,7 +172,10 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """Return the items that only the object's list has; refuse a closed list in the patch."""
+        """Return the items that only the object's list has.
+
+        Refuse them if the list in the patch is closed.
+        """
         is_open = self._is_open(len(base), path)
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"
@@ -178,7 +189,7 @@ class CuePatcher:
         return [self._asked(mine, (*path, number), beyond=len(base)) for number, mine in rest]
 
     def _keyed(self, base: list[Any], patch: list[Any], path: Path, keys: _Keys) -> list[Any]:
-        """Merge two lists by key: items with equal keys are merged, other items are appended."""
+        """Merge two lists by key. Items with equal keys are merged; other items are appended."""
         places: dict[tuple[str, object], int] = {}
         for number, item in enumerate(patch):
             names = _keyed(item, keys.paths)
@@ -278,7 +289,7 @@ class _Reader:
         return self._found
 
     def _word(self, ahead: int = 0) -> str:
-        """Return a word without consuming it; empty after the last one."""
+        """Return the next word without consuming it. Return "" after the last word."""
         at = self._at + ahead
         return self._words[at] if at < len(self._words) else ""
 

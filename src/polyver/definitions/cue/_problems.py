@@ -38,7 +38,7 @@ class _Problem:
 def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:
     """Convert the messages that `cue` printed to standard error to one error.
 
-    `lines` is the number of lines of the template; later lines of the text were added by polyver.
+    `lines` is the number of lines of the template. polyver has added the lines after these.
     """
     problems = [*_gathered(_read(said, names, lines))]
     unfit = [_unfit(each, given) for each in problems if each.path[:1] == ("parameter",)]
@@ -55,7 +55,10 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
 
 
 def _read(said: str, names: Names, lines: int) -> Iterator[_Problem]:
-    """Yield each message with its position in the template, which a later line names."""
+    """Yield each message with its position in the template.
+
+    `cue` prints the position in a line after the message.
+    """
     problem: _Problem | None = None
     for line in said.splitlines():
         place = _PLACE.match(line)

@@ -51,7 +51,10 @@ class Printed:
 
 
 def find_cue() -> Path:
-    """Return the path of the program: the environment variable POLYVER_CUE, else `cue` on PATH."""
+    """Return the path of the program.
+
+    It is the value of the environment variable POLYVER_CUE. By default, it is `cue` on PATH.
+    """
     named = os.environ.get(_VARIABLE, "")
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():
@@ -68,7 +71,7 @@ def _install(then: str) -> str:
 
 
 def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printed:
-    """Run the program with `text` as standard input; kill it after `seconds`."""
+    """Run the program with `text` as standard input. Kill the program after `seconds`."""
     try:
         with TemporaryDirectory(prefix="polyver-cue-") as folder, TemporaryFile() as given:
             given.write(text.encode("utf-8", "surrogatepass"))
@@ -79,7 +82,8 @@ def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printe
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                # With GOMAXPROCS=1, because several of these processes may run at once.
+                # GOMAXPROCS=1 limits the threads of a process, because several processes may run at
+                # the same time.
                 env=_ENVIRONMENT | {"CUE_CACHE_DIR": folder, "CUE_CONFIG_DIR": folder},
                 start_new_session=True,
             )
@@ -114,7 +118,7 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
 
 
 def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[bytes]:
-    """Read standard output and standard error of the program; raise CueFailed at the timeout."""
+    """Read standard output and standard error of the program. Raise CueFailed at the timeout."""
     assert process.stdout
     assert process.stderr
     read = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
@@ -141,7 +145,10 @@ def _late(seconds: float) -> CueFailed:
 
 
 class CueOutputCache:
-    """Cache of results by input; the least recently used results are removed first."""
+    """Cache of results by input.
+
+    If the cache is full, the least recently used results are removed.
+    """
 
     def __init__(self, largest: int = _LARGEST_CACHE) -> None:
         self._largest = largest

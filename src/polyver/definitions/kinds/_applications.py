@@ -64,7 +64,7 @@ class Component:
     properties: Object | None
     """Its parameters."""
     dependsOn: list[str] | None
-    """Components that must be applied before this one."""
+    """Components that must be applied before this component."""
     inputs: list[StepInput] | None
     outputs: list[StepOutput] | None
     traits: list[Trait] | None
@@ -141,7 +141,7 @@ class FailedApplicationMove:
     since: Time
     """The time of the first failure."""
     inputs: str
-    """A digest of the inputs of the attempt; the move is retried when the inputs change."""
+    """A digest of the inputs of the attempt. If the inputs change, the move is tried again."""
 
 
 @part
@@ -158,7 +158,7 @@ class PreviousVersion:
 
 @part
 class DefinitionResolution:
-    """The version that one reference of an application uses, and why."""
+    """The version that one reference of an application uses, and the reason for it."""
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
     """The kind of definition, without the suffix Definition."""
@@ -183,9 +183,11 @@ class DefinitionResolution:
     since: Time
     """The time since which this version is used."""
     previous: PreviousVersion | None
-    """The version that the reference used before; it returns there if a rollout is taken back."""
+    """The version that the reference used before. If a rollout rolls the current version back, the
+    reference returns to this version.
+    """
     failedMove: FailedApplicationMove | None
-    """The release that the reference would use if the move to it had succeeded."""
+    """The release that the reference would use if the move to this release had succeeded."""
 
 
 @part
@@ -223,7 +225,9 @@ class AppliedResource:
     component: str | None
     """The component that it belongs to."""
     fields: str | None
-    """A digest of the fields that the application owns; it changes if a client changes one."""
+    """A digest of the fields that the application owns. It changes if another client changes such a
+    field.
+    """
 
 
 @APPLICATIONS.version(
@@ -250,7 +254,8 @@ class Application:
         resolutions: list[DefinitionResolution] | None
         """The versions that the references use, and the reasons."""
         publishVersion: str | None
-        """The value of the annotation publishVersion when these versions were chosen."""
+        """The value of the annotation publishVersion at the time when these versions were chosen.
+        """
         latestRevision: Revision | None
         """The ApplicationRevision that records these versions."""
         components: list[Reference] | None

@@ -1,8 +1,8 @@
 """The four kinds of definitions, all declared by `_definitions`, and the kind DefinitionRevision.
 
-v1beta1 is the stored API version; its spec describes one version of the definition. In v2beta1,
-`spec.versions` is a list, and each item has the fields of a v1beta1 spec. The conversion to v1beta1
-keeps only the newest item as the spec, and preserves the complete list in an annotation.
+v1beta1 is the stored API version. A spec in v1beta1 describes one version of the definition. In
+v2beta1, `spec.versions` is a list, and each item has the fields of a v1beta1 spec. The conversion
+to v1beta1 keeps only the newest item as the spec, and preserves the complete list in an annotation.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Release:
     """The fields that a version has in all kinds of definitions."""
 
     version: str | None
-    """The semantic version, one to three numbers; absent for serial revisions."""
+    """The semantic version, with one to three numbers. It is missing in serial revisions."""
     deprecated: Deprecated | None
     """The deprecation, if the version is deprecated."""
     schematic: Schematic | None
@@ -201,7 +201,8 @@ class TraitSpec(_Release):
     podDisruptive: bool | None
     """Whether a change of the trait restarts the pods."""
     appliesToWorkloads: list[str] | None
-    """The workloads that the trait applies to; all workloads if empty."""
+    """The workloads to which the trait applies. If it is empty, the trait applies to all workloads.
+    """
     conflictsWith: list[str] | None
     """The traits that the trait conflicts with."""
     status: DefinitionHealth | None
@@ -266,7 +267,7 @@ class VersionAdoption:
     """The numbers of followers of a version: the references that move to it by themselves."""
 
     followers: Number
-    """References that request a series or the newest version, and so select this version."""
+    """References that request a series or the newest version, and therefore select this version."""
     updated: Number
     """Followers that use this version."""
     held: Number
@@ -280,15 +281,17 @@ class ReleaseGate:
     """The followers that may use a version during a rollout."""
 
     rollout: str
-    """The Rollout, or the RolloutPolicy that closes the version before its rollout starts."""
+    """The name of the Rollout. If a RolloutPolicy has closed the version and its rollout has not
+    started, the name of the RolloutPolicy.
+    """
     step: Number
-    """The step of the rollout; 0 before the first one."""
+    """The step of the rollout; 0 before the first step."""
     share: float
     """The share of all followers that may use the version."""
     cohorts: list[dict[str, str]] | None
-    """Sets of labels; followers that have all labels of one set may use the version as well."""
+    """Sets of labels. Followers that have all labels of one set may use the version too."""
     returns: bool | None
-    """True if followers that use the version return to the one that they used before."""
+    """True if followers that use the version must return to the version that they used before."""
 
 
 @part
@@ -309,7 +312,8 @@ class PublishedVersion:
     removedFrom: list[str] | None
     """The applications that used the version when it was removed by force."""
     gate: ReleaseGate | None
-    """The followers that may use the version; without a gate, all may."""
+    """The followers that may use the version. If it is not set, all followers may use the version.
+    """
     allowDeletion: bool | None
     """Whether a move to this version may delete objects of applications."""
     adoption: VersionAdoption | None
@@ -321,7 +325,7 @@ class DefinitionStatus:
     """The published versions."""
 
     conditions: list[OamCondition] | None
-    """Whether all versions were published, and how they are adopted."""
+    """Whether all versions were published, and which versions the followers use."""
     configMapRef: str | None
     """The ConfigMap with the schema of its parameters."""
     latestRevision: Revision | None
@@ -356,7 +360,7 @@ def _made(name: str, about: str, **fields: Any) -> type[Any]:
 
 
 def _to_stored(obj: Object) -> Object:
-    """Convert a definition from v2beta1 to v1beta1: the newest item of the list becomes the spec.
+    """Convert a definition from v2beta1 to v1beta1. The newest item of the list becomes the spec.
 
     The conversion engine preserves the complete list in an annotation.
     """
@@ -425,7 +429,7 @@ class DefinitionRevision:
         definitionType: Literal["Component", "Trait", "Policy", "WorkflowStep"]
         """The kind of definition, without the suffix Definition."""
         version: str | None
-        """The semantic version, completed to three numbers; absent for a numbered revision."""
+        """The semantic version, completed to three numbers. It is missing in numbered revisions."""
         digest: str | None
         """The digest of the content, without the version number and the deprecation."""
         componentDefinition: Object | None

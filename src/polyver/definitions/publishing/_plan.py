@@ -1,8 +1,9 @@
 """Decisions about the lineage of a definition: revisions to create and remove, and refusals.
 
 A decision depends on the actual and the desired state, never on the order of events. So the same
-versions always give the same lineage, in whatever order they are published. A decision includes the
-semver gate, which requires a new major version for an incompatible change of parameters.
+versions always give the same lineage. The order in which they are published has no effect. A
+decision includes the semver gate, which requires a new major version for an incompatible change of
+parameters.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     forced: tuple[ForcedRemoval, ...] = ()
-    """Removals of versions in use, which an annotation of the definition allows."""
+    """Removals of versions in use. An annotation of the definition allows these removals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def decide(
 ) -> Decision:
     """Decide which revisions of a definition to create and to remove, or why this is refused.
 
-    The rule that versions in use are not removed is not checked here: see `in_use`.
+    The function `in_use` checks the rule that versions in use are not removed.
 
     `policy` is the name of the Ready RolloutPolicy of the definition, which closes new versions.
     `known` are the existing revisions, and `removed` the releases that were removed earlier.
@@ -94,7 +95,7 @@ def decide(
     """
     before = lineage_of(definition, known, removed)
     if all(each.stage.is_gone for each in before):
-        policy = ""  # nobody uses another release yet, so there is nobody to protect
+        policy = ""  # no application uses another release yet, so no application must be protected
     if definition.is_legacy:
         return _decide_legacy(definition, known, before, holders or {}, policy)
     refusals = [*_mixed(definition, known), *_changed(definition, before)]
@@ -126,7 +127,10 @@ def decide(
 def _mixed(
     definition: DesiredDefinition, known: Sequence[KnownDefinitionRevision]
 ) -> list[Refusal]:
-    """Refuse semantic versions if the existing revisions are numbered, and the reverse."""
+    """Refuse semantic versions if the existing revisions are numbered.
+
+    Refuse numbered revisions if the existing revisions have semantic versions.
+    """
     legacy = definition.is_legacy
     others = [each for each in known if isinstance(each.version, Serial) is not legacy]
     if not others or not definition.entries:
@@ -139,7 +143,10 @@ def _mixed(
 
 
 def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
-    """Refuse to change a published version, and to reuse the number of a removed version."""
+    """Refuse to change a published version.
+
+    Also refuse to use the number of a removed version again.
+    """
     found = []
     for entry in definition.entries:
         assert entry.version is not None
@@ -169,7 +176,8 @@ def _held(
     return found
 
 
-# Legacy definitions: each change makes a numbered revision, or one that an annotation names.
+# Legacy definitions. Each change creates a revision: a numbered revision, or a revision whose name
+# is given by an annotation.
 
 
 def _decide_legacy(
@@ -201,7 +209,8 @@ def _next(
 ) -> NewDefinitionRevision | None:
     """Return the next revision of a legacy definition, or None if its content is unchanged.
 
-    Unchanged content is a new revision as well, if an annotation gives the revision a new name.
+    If an annotation gives the revision a new name, it is a new revision even if its content is
+    unchanged.
     """
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
@@ -214,7 +223,7 @@ def _next(
 def in_use(
     decision: Decision, uses: Sequence[DefinitionUse], forced: Collection[str] = frozenset()
 ) -> Decision:
-    """Add a refusal to a decision for each version to remove that applications use.
+    """Add a refusal to a decision for each version that would be removed although it is in use.
 
     `forced` are the versions, or names of revisions, that may be removed although they are in use.
     """
@@ -236,14 +245,14 @@ def in_use(
     return replace(decision, refusals=refusals, forced=tuple(going))
 
 
-# The semver gate. An incompatible change needs a new major version; in 0.x, a new minor version.
-# Prereleases promise no compatibility, and are not compared.
+# The semver gate. An incompatible change needs a new major version; in 0.x, it needs a new minor
+# version. Prereleases promise no compatibility, so they are not compared.
 
 
 def check_gate(
     lineage: Lineage, contents: Mapping[SemVer, ReadOnlyObject], new: Mapping[SemVer, str]
 ) -> tuple[list[Refusal], list[str]]:
-    """Compare the parameters of neighbouring versions; return incompatible changes, and warnings.
+    """Compare the parameters of neighbouring versions. Return incompatible changes, and warnings.
 
     `new` has the path of each new version in the definition. An incompatible change between two
     published versions is only a warning.

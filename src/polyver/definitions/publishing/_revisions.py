@@ -47,7 +47,7 @@ class KnownDefinitionRevision:
     gate: Gate | None = None
     """The gate that a rollout or a policy has set; None if the release is open."""
     is_marked: bool = False
-    """True if a rollout or a policy has opened or closed it."""
+    """True if a rollout or a policy has opened or closed the revision."""
     allows_deletion: bool = False
     """True if a move to the revision may delete objects of applications."""
 
@@ -66,7 +66,8 @@ class NewDefinitionRevision:
     entry: VersionEntry
     version: Version
     gate: Gate | None = None
-    """The gate with which the release is published; None if it is open from the beginning."""
+    """The gate with which the release is published. None if the release is open from the beginning.
+    """
 
     @property
     def release(self) -> Release:
@@ -76,7 +77,7 @@ class NewDefinitionRevision:
 
 
 def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
-    """Parse a DefinitionRevision; return None if its version is invalid."""
+    """Parse a DefinitionRevision. Return None if the version of the revision is invalid."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     fields = [
         f"{name[0].lower()}{name[1:]}"
@@ -115,7 +116,8 @@ def revision_object(
     annotations: ReadOnlyObject = owner["metadata"].get("annotations") or {}
     allowed = {name: annotations[name] for name in (ALLOW_DELETION,) if name in annotations}
     if new.gate is not None:
-        # Created with its gate: no controller can read the release before it is closed.
+        # Create the revision with its gate, so that the release is closed from the beginning.
+        # Otherwise, a controller could use the release before it is closed.
         allowed |= gate_annotations(new.gate)
     inside = {
         "apiVersion": f"{GROUP}/{STORED}",
@@ -150,11 +152,13 @@ def revision_object(
 def known_revisions(
     objs: Iterable[ReadOnlyObject], *, policy: str = ""
 ) -> list[KnownDefinitionRevision]:
-    """Parse the DefinitionRevisions of a definition; those with an invalid version are left out.
+    """Parse the DefinitionRevisions of a definition.
 
-    `policy` is the Ready RolloutPolicy of the definition. It closes each revision that nobody has
-    opened or closed yet, except those before the first one that has been: they are older than the
-    policy.
+    Revisions with an invalid version are left out.
+
+    `policy` is the Ready RolloutPolicy of the definition. The policy closes each revision that was
+    neither opened nor closed before. It does not close revisions that are older than the first
+    revision that was opened or closed: these revisions are older than the policy.
     """
     known = [each for obj in objs if (each := known_revision(obj)) is not None]
     closed = set()
@@ -180,7 +184,8 @@ def lineage_of(
     """
     order = Serial if definition.is_legacy else SemVer
     there = [*known]
-    # Numbered revisions and semantic versions are mixed only if another program created some.
+    # A definition has numbered revisions and semantic versions only if another program has created
+    # revisions.
     mine = [each for each in there if isinstance(each.version, order)] or there
     releases = {each.version: each.release for each in mine}
     for gone in removed:
@@ -201,7 +206,7 @@ def removed_of(
 ) -> list[Release]:
     """Return the removed releases of a definition, as its status records them.
 
-    A release counts as removed if its stage is removed, or if its revision was deleted and the
+    A release is treated as removed if its stage is removed, or if its revision was deleted and the
     definition does not list the release any more.
     """
     status: ReadOnlyObject = obj.get("status") or {}
@@ -217,7 +222,10 @@ def removed_of(
 
 
 def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
-    """Return the kind and name of each revision's definition, by the name of the revision."""
+    """Return the kind and name of each revision's definition.
+
+    The keys are the names of the revisions.
+    """
     found = {}
     for obj in objs:
         labels: ReadOnlyObject = obj["metadata"].get("labels") or {}

@@ -43,7 +43,9 @@ __all__ = [
 
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
-"""Size of the caches of parsed schemas and templates: each reconcile parses a definition again."""
+"""Size of the caches of parsed schemas and templates. The caches are needed because each reconcile
+parses a definition again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class VersionEntry:
 
     @property
     def release(self) -> Release:
-        """The release that this entry publishes; only for a semantic version."""
+        """The release that this entry publishes. The entry must have a semantic version."""
         assert self.version is not None
         return Release(self.version, self.digest, self.stage, notes=self.notes)
 
@@ -75,8 +77,8 @@ class DesiredDefinition:
     name: str
     entries: tuple[VersionEntry, ...]
     whole: bool
-    """True if the definition lists all its versions, so that versions missing from the list are
-    removed.
+    """True if the definition lists all of its versions. A version that is missing in the list is
+    then removed.
     """
     label: str | None = None
     """Name of the next revision of a legacy definition, from an annotation."""
@@ -89,7 +91,7 @@ class DesiredDefinition:
 
 
 def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusal]]:
-    """Parse a definition; return it without its invalid versions, and all problems."""
+    """Parse a definition. Return the definition without its invalid versions, and all problems."""
     metadata: ReadOnlyObject = obj.get("metadata") or {}
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     created_with = annotations.get(API_VERSION)
@@ -103,7 +105,7 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
         written = [(f"spec.versions[{number}]", entry) for number, entry in several]
     reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
     if problems := label_value_problems(reader.name):
-        # The revisions of a definition are found by a label with its name.
+        # The revisions of a definition have a label with the name of the definition.
         fact = f"its name cannot be a label: {problems[0]}"
         reader.refuse("InvalidName", fact, at="metadata.name")
     if listed and not written:
@@ -115,7 +117,8 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
         str(metadata.get("namespace", "")),
         reader.name,
         tuple(reader.entries),
-        # A list of several versions is complete; a single version may be that of v1beta1.
+        # A list of several versions is complete. A list with one version may come from a spec in
+        # v1beta1, which has only one version.
         whole=listed and (created_with == VERSIONED or len(written) > 1),
         label=reader.label,
         forced=reader.forced(annotations.get(FORCED) or ""),
@@ -124,9 +127,11 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
-    """Return the versions that may be removed by force, except versions that are still listed.
+    """Return the versions that may be removed by force.
 
-    While the definition is being deleted, listed versions may be removed by force as well.
+    Versions that are still listed are left out.
+
+    While the definition is being deleted, listed versions may be removed by force too.
     """
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
@@ -224,7 +229,10 @@ class _Reader:
 
 
 def parameters_of(content: ReadOnlyObject) -> ReadOnlyObject | None:
-    """Return the schema of a version's parameters; None if the version has no Go template."""
+    """Return the schema of a version's parameters.
+
+    Return None if the version has no Go template.
+    """
     schematic: ReadOnlyObject = content.get("schematic") or {}
     if "gotemplate" not in schematic:
         return None
@@ -236,10 +244,10 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
-    """Wrap the schema of parameters: the result has the parameters in the field `parameter`.
+    """Wrap the schema of parameters. In the result, the parameters are in the field `parameter`.
 
-    At the top level of a schema, the names `metadata` and `kind` are treated specially. Parameters
-    may have these names, so they are put one level deeper.
+    At the top level of a schema, API servers treat the names `metadata` and `kind` specially.
+    Parameters may have these names, so the parameters are put one level deeper.
     """
     return {"type": "object", "properties": {"parameter": schema}}
 
@@ -255,7 +263,7 @@ def read_parameters(schema: object) -> tuple[ReadOnlyObject, Sequence[tuple[str,
 @lru_cache(maxsize=_KEPT)
 def _parameters(schema: bytes) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
     try:
-        # The field is not typed in the CustomResourceDefinition, so any value may occur.
+        # The CustomResourceDefinition does not limit this field, so it may contain any value.
         found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
     except Undecodable as error:
         return {}, [("", f"it is not a schema: {error}")]
@@ -278,7 +286,7 @@ def _schema_shape() -> Shape:
 
 
 def _gotemplate_problems(entry: ReadOnlyObject, at: str) -> Iterator[Refusal]:
-    """Yield the problems of the parameters' schema and of the Go template of an entry.
+    """Yield the problems in the schema of an entry's parameters, and in its Go template.
 
     Both are checked before the publication, because a published version cannot be corrected.
     """
@@ -307,7 +315,7 @@ def _template_problem(text: str) -> TemplateError | None:
 
 
 def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
-    """Refuse a change of the spec, unless it uses the API version of the definition's creation."""
+    """Refuse a change of the spec in another API version than that of the definition's creation."""
     first = _created_with(old)
     if first in (None, version) or new.get("spec") == old.get("spec"):
         return []
@@ -315,7 +323,10 @@ def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list
 
 
 def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
-    """Refuse a definition if `managedFields` shows a write of its spec in another API version."""
+    """Refuse a definition if a client wrote its spec in another API version.
+
+    The API version of the write is read from `managedFields`.
+    """
     first = _created_with(obj)
     for entry in obj["metadata"].get("managedFields") or ():
         version = str(entry.get("apiVersion", "")).rpartition("/")[2]
@@ -326,7 +337,10 @@ def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def created_with(obj: ReadOnlyObject) -> str:
-    """Return the API version in which a definition's spec was written, from `managedFields`."""
+    """Return the API version in which a definition's spec was written.
+
+    The API version is read from `managedFields`.
+    """
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):
             return str(entry.get("apiVersion", "")).rpartition("/")[2]

@@ -44,7 +44,7 @@ def status_of(
     lineage = decision.before if refusals else decision.after
     before: ReadOnlyObject = obj.get("status") or {}
     conditions = set_conditions(obj, _conditions(decision, refusals), now=now)
-    # The applications that used each version when it was removed by force.
+    # The applications that used a version when the version was removed by force.
     taken: dict[str, Sequence[str]] = {
         each["version"]: each["removedFrom"]
         for each in before.get("versions") or ()
@@ -104,7 +104,7 @@ def _name(definition: str, release: Release) -> str:
 
 
 def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
-    """Compute the adoption of releases that have followers, by release name, newest first.
+    """Compute the adoption of each release that has followers. The newest release is first.
 
     `uses` are the distinct uses of a definition, each with its number of references.
     """

@@ -39,7 +39,9 @@ class TemplateInput:
     """The input with which an engine renders a template."""
 
     parameters: ReadOnlyObject
-    """The properties in the application, unchanged; the engine validates them and adds defaults."""
+    """The properties, as written in the application. The engine validates the properties and adds
+    defaults.
+    """
     context: ReadOnlyObject
     """The data `context` of the template."""
     at: str
@@ -145,7 +147,10 @@ class GoTemplates:
 
 
 def _read(schematic: ReadOnlyObject, given: TemplateInput) -> tuple[Parameters, Template]:
-    """Compile the template and the schema of its parameters; equal ones are compiled only once."""
+    """Compile the template and the schema of its parameters.
+
+    Equal inputs are compiled only once.
+    """
     kinds = (("template", str, "string"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:
         if not isinstance(schematic.get(name), kind):
@@ -208,14 +213,15 @@ class Parameters:
         self._schema = compile_schema(wrapped(read))
 
     def fit(self, given: TemplateInput) -> dict[str, Any]:
-        """Validate the parameters and add defaults; raise UnfitParameters with all problems."""
+        """Validate the parameters and add defaults. Raise UnfitParameters with all problems."""
         found: dict[str, Any] = _copied(given.parameters)
         obj = {_WRAPPER: found}
         errors = [self._unknown(path, given) for path in self._schema.prune(obj)]
         self._schema.default(obj)
         errors += _wrong(self._schema.validate(obj), given)
         if errors:
-            # Sorted, so that the message does not depend on the order of the parameters.
+            # The names are sorted, so that the message does not depend on the order of the
+            # parameters.
             raise UnfitParameters(sorted(errors, key=lambda error: (error.at, error.fact)))
         return found
 

@@ -53,7 +53,10 @@ class Rendered:
 
 
 class RenderingObserver(Protocol):
-    """Called at each step of a rendering, in the same thread, so that a slow template is known."""
+    """Called at each step of a rendering, in the same thread.
+
+    So a caller knows which template is slow.
+    """
 
     def component(self, at: str) -> None:
         """Called before the component at this path is rendered."""
@@ -145,7 +148,8 @@ class _Run:
             try:
                 made = self._with_trait(made, trait, context, f"{at}.traits[{number}]")
             except PolyverError as error:
-                # If the component failed, most errors of its traits are only a consequence.
+                # If the component failed, most errors of its traits are only consequences of this
+                # failure.
                 if is_made or isinstance(error, UnfitParameters):
                     self._note(error)
         for each in made:
@@ -157,7 +161,10 @@ class _Run:
     def _with_trait(
         self, made: list[Made], trait: ReadOnlyObject, context: ReadOnlyObject, at: str
     ) -> list[Made]:
-        """Render a trait; return the component's patched objects and the objects of the trait."""
+        """Render a trait.
+
+        Return the patched objects of the component, and the objects of the trait.
+        """
         source = self._sources.source(at)
         self._progress.template(source.resolution)
         output = next((each.document.object for each in made if each.main), None)
@@ -293,7 +300,7 @@ class ApplicationContext:
     def of_component(self, component: ReadOnlyObject, resolution: ReadOnlyObject) -> dict[str, Any]:
         """Build the context for the template of a component."""
         name = component["name"]
-        # The revision changes with the component, and with the version of its definition.
+        # The revision is different for each component, and for each version of its definition.
         content = digest([component, resolution["digest"]]).rpartition(":")[2][:_SHOWN]
         mine = {"name": name, "revision": f"{name}-{content}", "version": resolution["version"]}
         return self._common | mine
@@ -305,7 +312,10 @@ class ApplicationContext:
         output: ReadOnlyObject | None,
         outputs: ReadOnlyObject,
     ) -> dict[str, Any]:
-        """Build the context for the template of a trait: context and objects of its component."""
+        """Build the context for the template of a trait.
+
+        It contains the context and objects of the component.
+        """
         made = {"output": output} if output is not None else {}
         return {**component, "version": resolution["version"], **made, "outputs": outputs}
 
@@ -329,7 +339,7 @@ class RenderedObject:
     trait: bool = False
     """True if a trait made the object."""
     name: str = ""
-    """The key under `outputs`; empty for a main object, and for objects without a key."""
+    """The key under `outputs`. Empty for a main object, and for an object without a key."""
     main: bool = False
     """True for the main object of its component."""
 
@@ -350,7 +360,7 @@ class Made:
     main: bool
 
     def patched(self, changes: Mapping[str, dict[str, Any]]) -> Made:
-        """Return the object after a trait's patches; `changes` has the patched objects by name."""
+        """Return the object after a trait's patches. `changes` has the patched objects by name."""
         name = self.document.name
         if (not name and not self.main) or name not in changes:
             return self
@@ -384,7 +394,7 @@ class Made:
 
 
 def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> Iterator[Made]:
-    """Yield all objects of one template; only a component has a main object."""
+    """Yield all objects of one template. Only the template of a component has a main object."""
     if found.output is not None:
         yield Made(found.output, source, component, main=not source.is_trait)
     for each in found.outputs:
@@ -392,7 +402,10 @@ def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> I
 
 
 def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
-    """Yield an error for each object that is rendered again, in the same or another API version."""
+    """Yield an error for each object that is rendered twice.
+
+    Different API versions of the same object are counted as the same object.
+    """
     seen: dict[tuple[str, ...], RenderedObject] = {}
     for each in outputs:
         version, *rest = each.identity

@@ -116,7 +116,10 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Render the output artifacts that use no data of phases: any template can read these."""
+    """Render the output artifacts that use no data of phases.
+
+    All templates can read these artifacts.
+    """
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
     for name, artifact in written.items():
@@ -132,7 +135,10 @@ def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
 def render_arguments(
     action: ActionRun, place: int, function: Function, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Render the arguments of a phase, but leave out those that its function renders itself."""
+    """Render the arguments of a phase.
+
+    Arguments that the function renders itself are not rendered.
+    """
     phase = action.written(place)
     own = {each.name for each in function.arguments.fields if each.unrendered}
     name = f"{phase.at}.args"
@@ -211,7 +217,7 @@ def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, Any]:
-    """Record in each artifact which functions, in which versions, the action called."""
+    """Record in each artifact the functions that the action called, with their versions."""
     called = {
         (action.written(place).function, phase.version)
         for place, phase in enumerate(action.phases)
@@ -222,7 +228,7 @@ def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, An
 
 
 def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
-    """Return the recorded versions of the functions that made an artifact, by function name."""
+    """Return, by function name, the recorded versions of the functions that made an artifact."""
     found: dict[str, set[SemVer]] = {}
     for each in artifact.get("functions") or ():
         try:
@@ -239,7 +245,7 @@ def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
 def split_output(
     action: ActionRun, place: int, function: Function, output: Mapping[str, Any], masks: Masks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the outputs of a phase into those for the status and sensitive ones for a Secret."""
+    """Split the outputs of a phase: outputs for the status, and sensitive outputs for a Secret."""
     names = {*function.sensitive, *action.sensitive(place)}
     hidden = {
         key: value

@@ -61,18 +61,18 @@ class PhaseRun:
     name: str
     version: str
     reason: str = ""
-    """Why this version was chosen; after a failure of the phase, the error."""
+    """The reason why this version was chosen. After a failure of the phase, the error instead."""
     state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
     """The values that the function returned, with masks instead of sensitive values."""
     chosen: str = ""
-    """Why this version was chosen; after a failure as well, unlike `reason`."""
+    """The reason why this version was chosen. Unlike `reason`, it is kept after a failure."""
     secret: str = ""
     """Name of the Secret with the sensitive outputs; empty if there are no sensitive outputs."""
 
     @property
     def explanation(self) -> str:
-        """Why this version was chosen and, after a failure, the error."""
+        """The reason why this version was chosen. After a failure, the error is appended."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; failed: {self.reason}"
@@ -80,7 +80,7 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of an action in the queue for a slot, which it needs to call a function."""
+    """The position of an action in the queue. The action waits for a slot to call a function."""
 
     place: int
     """Position in the queue, from 1."""
@@ -108,12 +108,12 @@ class ActionRun:
 
     @property
     def calls(self) -> tuple[PhaseRun, ...]:
-        """All phases in order; the deferred phase is the last one."""
+        """All phases in order. The deferred phase is last."""
         return (*self.phases, self.deferred) if self.deferred else self.phases
 
     @property
     def last(self) -> int:
-        """The index of the deferred phase, if there is one."""
+        """The index of the deferred phase, if the action has a deferred phase."""
         return len(self.phases)
 
     def is_deferred(self, place: int) -> bool:
@@ -146,12 +146,17 @@ class ActionRun:
 
 @dataclass(frozen=True, slots=True)
 class ActionSetRun:
-    """The runs of all actions of an ActionSet, with warnings, or why no action started."""
+    """The runs of all actions of an ActionSet, with warnings.
+
+    If no action started, the run has a `refusal` instead of actions.
+    """
 
     actions: tuple[ActionRun, ...] = ()
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """Why the ActionSet failed before its first phase; empty if it did not fail then."""
+    """The reason why the ActionSet failed before its first phase. Empty if there was no such
+    failure.
+    """
 
     @property
     def state(self) -> RunState:
@@ -225,7 +230,8 @@ def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
     found["actions"] = [_action_status(action) for action in run.actions]
     states = [call.state for action in run.actions for call in action.calls]
     completed = sum(each is RunState.COMPLETE for each in states)
-    # 100 only if the run is complete: artifacts are rendered after the last phase.
+    # The percentage is 100 only if the run is complete, because artifacts are rendered after the
+    # last phase.
     is_complete = run.state is RunState.COMPLETE
     percent = 100 if is_complete else min(100 * completed // max(len(states), 1), 99)
     found["progress"] = {"percentCompleted": str(percent), "lastTransitionTime": now}
@@ -277,7 +283,7 @@ class StartCall:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Effect: none, because a call is running in this process, whose task will store the result."""
+    """Effect: none. A call is running in this process; its task will store the result."""
 
     place: int
 
@@ -292,14 +298,14 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """Effect: call a function again or fail its phase, because a restart interrupted the call."""
+    """Effect: handle a call that a restart interrupted. The call is made again, or fails."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConcludeAction:
-    """Effect: render the output artifacts and end the action, because no phase is left to call."""
+    """Effect: render the output artifacts and end the action. No phase is left to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +320,8 @@ def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") 
     """Return the next effect of an action.
 
     `alive` is the index of the phase whose call runs in this process. `cancelled` is the reason to
-    cancel the action. A cancellation does not stop the deferred phase, because that phase cleans
-    up after the others.
+    cancel the action. A cancellation does not stop the deferred phase, because that phase cleans up
+    after the other phases.
     """
     if action.state.is_over:
         return ActionEnded()
@@ -327,7 +333,8 @@ def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") 
         return StopCall(running, cancelled) if stops else AwaitCall(running)
     pending, deferred = _place(action, RunState.PENDING), action.deferred
     if pending is None or (deferred is not None and deferred.state is not RunState.PENDING):
-        # No phase follows the deferred one, even if the user has withdrawn the cancellation.
+        # The deferred phase is the last phase. After it, no other phase is called, even if the user
+        # has removed the cancellation meanwhile.
         return ConcludeAction()
     has_failed = any(call.state is RunState.FAILED for call in action.calls)
     if not cancelled and not has_failed:
@@ -390,7 +397,10 @@ def concluded(
     error: str = "",
     cancelled: str = "",
 ) -> ActionRun:
-    """Return the action after its end: complete, with its artifacts, or failed, with all errors."""
+    """Return the action after its end.
+
+    A complete action has its artifacts; a failed action has the errors of all failed phases.
+    """
     action = replace(action, waiting=None)
     reasons = [
         f"phase {action.label(place)}: {call.reason}"

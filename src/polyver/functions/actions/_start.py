@@ -1,4 +1,4 @@
-"""Starts an ActionSet: resolves all phases of all its actions, or reports all problems.
+"""Starts an ActionSet: resolves all phases of all its actions, and reports all problems.
 
 If one phase cannot be resolved, no action of the ActionSet starts.
 """
@@ -96,7 +96,7 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """Return the run unchanged, or with a refusal if its templates read values that will not exist.
+    """Return the run. Add a refusal if its templates read values that will not exist.
 
     Without this check, such a run would fail only after some of its phases.
     """
@@ -133,7 +133,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
 
 
 def refused(reason: str) -> ActionSetRun:
-    """Return a failed run, which has no actions, with this reason for the failure."""
+    """Return a failed run. It has no actions, and the given reason for the failure."""
     return ActionSetRun(refusal=reason)
 
 
@@ -142,7 +142,10 @@ def _resolved(
     blueprints: Callable[[str], Blueprint | None],
     functions: Functions,
 ) -> tuple[Blueprint, ResolvedAction]:
-    """Find the blueprint of an action, and resolve its phases; raise an error if it cannot run."""
+    """Find the blueprint of an action, and resolve its phases.
+
+    Raise an error if the action cannot run.
+    """
     at = f"{wanted.at}.blueprint"
     if not wanted.blueprint:
         raise PolyverError(f"action {wanted.name} names no blueprint", at=at)

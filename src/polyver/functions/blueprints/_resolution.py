@@ -1,8 +1,8 @@
 """Resolves the function version of each phase, for all phases of an action together.
 
-A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls the
-`preferredVersion` of the action in the ActionSet, if the function has this version; else the stable
-version; else v0.0.0. If one phase cannot be resolved, no phase of the action is called.
+A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls the first version of
+this list that the function has: the `preferredVersion` of the action in the ActionSet, the stable
+version, v0.0.0. If one phase cannot be resolved, no phase of the action is called.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RefusalReason:
-    """Why a phase cannot run: a message, the path of a field in the blueprint, and a hint."""
+    """The reason why a phase cannot run: a message, the path of a blueprint's field, and a hint."""
 
     fact: str
     path: tuple[str | int, ...]
     hint: str = ""
     at: str = ""
-    """Path of a field in the ActionSet, if this field is the cause; else empty."""
+    """Path of a field in the ActionSet if this field is the cause; otherwise empty."""
 
 
 class PhaseRefused(PolyverError):
-    """A phase cannot run; the message names the blueprint, the action and the phase."""
+    """A phase cannot run. The message names the blueprint, the action and the phase."""
 
     def __init__(
         self, blueprint: Blueprint, action: str, phase: Phase, refusal: RefusalReason
@@ -206,7 +206,10 @@ def _chosen(
 
 
 def _malformed(version: str) -> str:
-    """Return why a string is not a version; empty for a valid version and for no version."""
+    """Return the reason why a string is not a version.
+
+    Return "" for a valid version and for an empty string.
+    """
     try:
         SemVer.complete(version or "0")
     except InvalidVersion as error:
@@ -223,7 +226,7 @@ def _of_argument(wrong: ArgumentProblem, phase: Phase, function: Function) -> Re
 def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[RefusalReason]:
     """Yield a reason for each template in an argument that is not a valid template."""
     if isinstance(value, str) and "{{" in value:
-        # Imported only if there is a template: the import takes long.
+        # The package is imported only if there is a template, because the import takes long.
         from polyver.languages.gotemplate import InvalidTemplate, compile_template
 
         try:

@@ -1,4 +1,7 @@
-"""Parsed Blueprints and ActionSets; they keep the positions of their fields, for error messages."""
+"""Parsed Blueprints and ActionSets.
+
+They contain the positions of their fields in the files. Error messages name these positions.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class BlueprintFinding:
     fact: str
     path: _Path
     place: str
-    """Where the problem is: the file, the line and the path, as text."""
+    """The position of the problem: the file, the line and the path, as text."""
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
@@ -60,7 +63,7 @@ class Phase:
     """A phase as it is declared in a blueprint: one call of a function."""
 
     name: str
-    """Name of the phase; empty if it has none, which is allowed only for a deferred phase."""
+    """Name of the phase; empty if the phase has no name. Only a deferred phase may have no name."""
     function: str
     version: str
     """The `funcVersion` of the phase; empty if there is none."""
@@ -79,7 +82,7 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """The name of the phase, else its path in the action: `phases[0]`, `deferPhase`."""
+        """The name of the phase. By default, its path in the action: `phases[0]`, `deferPhase`."""
         return self.name or dotted(self.path[2:])
 
 
@@ -99,7 +102,7 @@ class ParsedAction:
 
     @property
     def calls(self) -> tuple[Phase, ...]:
-        """All phases in order; the deferred phase is the last one."""
+        """All phases in order. The deferred phase is last."""
         return (*self.phases, self.deferred) if self.deferred else self.phases
 
 
@@ -153,7 +156,7 @@ class _Head(Struct):
 
     @property
     def name(self) -> str:
-        """The `name` of the object, else its `generateName`."""
+        """The `name` of the object. By default, its `generateName`."""
         return self.metadata.name or self.metadata.generate_name
 
 
@@ -176,9 +179,10 @@ def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[Bluepri
 
 
 def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """Parse a Blueprint; return it and all violations of its schema.
+    """Parse a Blueprint.
 
-    If there are violations, None is returned instead of the Blueprint.
+    Return the Blueprint and all violations of its schema. If there are violations, None is returned
+    instead of the Blueprint.
     """
     # Fields that an API server would remove, because the schema does not have them.
     paths = [field_path(name) for name in _schema(BLUEPRINTS).prune(_copied(document))]
@@ -233,7 +237,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the violations of the schema, for which an API server would refuse the object."""
+    """Yield the violations of the schema. An API server would refuse the object because of them."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

@@ -43,7 +43,9 @@ class PhaseFunctionUse:
     action: str
     phase: Phase
     asker: str
-    """Name of the ActionSet with the preferred version; empty if there is no preferred version."""
+    """Name of the ActionSet that requests a preferred version; empty if the use has no preferred
+    version.
+    """
     selector: Selector
     found: Resolution | NoMatch
 
@@ -58,7 +60,7 @@ class PhaseFunctionUse:
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Report whether the phase uses this version, or requests it but cannot be resolved."""
+        """Report whether the phase uses this version, or requests it without success."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
@@ -88,7 +90,7 @@ def _templates(
 ) -> Iterator[BlueprintFinding]:
     if not action.has_templates:
         return
-    # Imported only if there is a template: the import takes long.
+    # The package is imported only if there is a template, because the import takes long.
     from polyver.functions.blueprints.templates import template_problems
 
     called = [_implementation(functions, phase) for phase in action.calls]
@@ -109,7 +111,7 @@ def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]
 
 
 def _implementation(functions: Functions, phase: Phase) -> Function | None:
-    """Return the Python function that a phase would call, or None if it cannot be determined."""
+    """Return the Python function that a phase would call. Return None if it is not known."""
     found = _attempt(functions, phase, "")
     if not isinstance(found, Resolution):
         return None
@@ -146,7 +148,7 @@ def losses_at(
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
 ) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
-    """Yield each use that resolves with `before` and no longer with `after`, and the error."""
+    """Yield each use that resolves with `before` but not with `after`, together with its error."""
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
         index = Index.of(
@@ -173,7 +175,7 @@ def uses_in(
         for action in blueprint.actions.values():
             wishes = [("", ""), *_wishes(asked, blueprint, action.name)]
             for phase in action.calls:
-                # The version of a phase takes precedence over any preferred version.
+                # If a phase has a `funcVersion`, the preferred versions have no effect on it.
                 for asker, preferred in wishes[:1] if phase.version else wishes:
                     found = _attempt(functions, phase, preferred)
                     if found is not None:
@@ -195,7 +197,7 @@ def _wishes(
 
 
 def _attempt(functions: Functions, phase: Phase, preferred: str) -> Resolution | NoMatch | None:
-    """Resolve a phase; return None if its function is unknown or its version invalid."""
+    """Resolve a phase. Return None if its function is unknown, or if its version is invalid."""
     known = functions.known.get(phase.function)
     if known is None:
         return None

@@ -1,9 +1,10 @@
-"""Checks, before an action runs, that the templates of a blueprint read values that will exist.
+"""Checks that the templates of a blueprint read only values that will exist.
 
-Each part of an action has a shape, which has the names that templates in this part can read. A
-template that reads any other name is an error. Some names, such as options, come from an ActionSet,
-so they are unknown when a blueprint is validated. When an ActionSet starts, the same check runs
-again with the names in this ActionSet.
+The check runs before an action runs. Each part of an action has a shape. The shape is the set of
+names that templates in this part can read. A template that reads any other name is an error.
+
+Some names, such as options, come from an ActionSet, so they are unknown when a blueprint is
+validated. When an ActionSet starts, the same check runs again with the names in this ActionSet.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def template_problems(
     """Yield a problem for each value that a template of an action reads and that may be missing.
 
     `functions` has the function of each phase, with the deferred phase last. An unknown function is
-    None. `given` is None while no ActionSet is known.
+    None. `given` has the names from the ActionSet. It is None if there is no ActionSet yet.
     """
     world = _World(action, functions, given)
     for spot in world.spots():
@@ -96,7 +97,10 @@ def template_problems(
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each string with a template in a value, including keys, with its path."""
+    """Yield each string with a template in a value, with its path.
+
+    Keys of mappings are included.
+    """
     if isinstance(value, str) and "{{" in value:
         yield path, value
     elif isinstance(value, Mapping):
@@ -126,7 +130,7 @@ class _World:
     # Positions of templates.
 
     def spots(self) -> Iterator[_Spot]:
-        # Templates under `objects` are rendered before all others, so they read only these names.
+        # Templates under `objects` are rendered first, so they can read only these names.
         early = DataShape({"Options": self._options(), **self._objects()})
         for number, phase in enumerate(self._phases):
             path: Path = ("phases", number)
@@ -193,7 +197,10 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the names of output artifacts without data of phases: any phase can read these."""
+        """Yield the names of output artifacts that use no data of phases.
+
+        All phases can read them.
+        """
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
@@ -276,7 +283,7 @@ class _World:
 def _rendered_by_function(
     value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
-    """Yield the values that may contain templates, for an argument that its function renders.
+    """Yield the values that may contain templates, in an argument that the function renders itself.
 
     Only the function knows the data for templates under the keys in `others`, so these templates
     may read any name.
@@ -299,9 +306,9 @@ _DECLARED = {
     "Secrets": ("secret", "secretNames", "secrets"),
     "Options": ("option", "", "options"),
 }
-"""For each root name in templates: the noun for messages, the field of a blueprint's action that
-declares the values, and the field of an ActionSet's action that provides them. If there is no such
-field, the string is empty.
+"""For each root name in templates, three strings: the noun for messages, the field of a blueprint's
+action that declares the values, and the field of an ActionSet's action that provides the values. If
+there is no such field, the string is empty.
 """
 
 

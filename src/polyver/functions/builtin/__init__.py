@@ -1,6 +1,7 @@
-"""The built-in functions of polyver, registered as a project registers its own functions.
+"""The built-in functions of polyver.
 
-The file catalogue.yaml in this folder is their catalogue.
+They are registered in the same way as the functions of a project. The file catalogue.yaml in this
+folder is their catalogue.
 """
 
 from polyver.functions.builtin import (

@@ -40,8 +40,8 @@ async def command(
     The option `--allow-command` of polyver enables this function. It is disabled by default,
     because otherwise everyone who may write blueprints could do what the controller may do.
 
-    Returned values: `stdout` and `stderr`, of a long text only the end; and the value of each line
-    `###Phase-output###: {"key": "NAME", "value": …}` on standard output, under its key.
+    Returned values: `stdout` and `stderr` (if the text is long, only its end), and the value of
+    each line `###Phase-output###: {"key": "NAME", "value": …}` on standard output, under its key.
     """
     if "command" not in ctx.allows:
         hint = "start polyver with --allow-command to allow it"
@@ -88,7 +88,7 @@ async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[b
 
 
 async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
-    """Read a stream of a program; kill a program that prints too much, and drop the rest."""
+    """Read a stream of a program. If the program prints too much, kill it and discard the rest."""
     read = bytearray()
     while piece := await stream.read(65536):
         if len(read) <= LARGEST:

@@ -40,9 +40,9 @@ async def http_call(
     """Send one HTTP request, and return the response.
 
     Returned values: `status`, `headers`, `body` as text, and `json` if the body is JSON. The call
-    fails if the status code is not an accepted one, or if the body is larger than 128 KiB.
-    Redirects are followed. The function is not idempotent: after a lost connection it is not known
-    whether the server has processed the request.
+    fails if the status code is not accepted, or if the body is larger than 128 KiB. Redirects are
+    followed. The function is not idempotent: after a lost connection it is not known whether the
+    server has processed the request.
     """
     import httpx2  # imported here because the import takes long
 

@@ -36,10 +36,10 @@ async def kube_exec(
 ) -> dict[str, Any]:
     """Run a command in a running container, as `kubectl exec` does.
 
-    Returned values: `output`, which is standard output and standard error together, of a long text
-    only the end; and the value of each line `###Phase-output###: {"key": "NAME", "value": …}` on
-    standard output, under its key. The function needs a cluster with nodes: `polyver up` runs no
-    pods.
+    Returned values: `output`, which is standard output and standard error together (if the text is
+    long, only its end), and the value of each line `###Phase-output###: {"key": "NAME", "value":
+    …}` on standard output, under its key. The function needs a cluster with nodes: `polyver up`
+    runs no pods.
     """
     ran = await _ran(ctx, namespace, pod, container, command)
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}

@@ -1,6 +1,6 @@
 """Converts the text that a program prints to values that a function returns.
 
-The returned values are those in Kanister's `###Phase-output###` lines, and the text itself.
+The returned values are the values in Kanister's `###Phase-output###` lines, and the text itself.
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ def outputs_in(printed: bytes) -> dict[str, Any]:
 
 
 def text_of(printed: bytes) -> str:
-    """Decode the text that a program printed; return only the end of a long text."""
+    """Decode the text that a program printed. Of a long text, only the end is returned."""
     text = printed.decode(errors="replace")
     return text if len(text) <= _KEPT else f"…{text[-_KEPT:]}"

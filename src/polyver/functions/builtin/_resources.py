@@ -17,8 +17,8 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
 
 MADE_FOR = "polyver.dev/made-for"
-"""Annotation with the key of the phase that created the object, so that a second call of the phase
-finds the object.
+"""Annotation with the key of the phase that created the object. A second call of the phase finds
+the object by this annotation.
 """
 
 
@@ -56,7 +56,7 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
 
 
 def name_for(key: str, prefix: str = "") -> str:
-    """Build an object name from the key of a phase; every call of this phase gets the same name."""
+    """Build an object name from the key of a phase. All calls of the phase get the same name."""
     return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
@@ -68,7 +68,10 @@ async def create_once(
     *,
     dry_run: bool = False,
 ) -> Object:
-    """Create an object, or return the one that an earlier call of this phase created."""
+    """Create an object.
+
+    If an earlier call of this phase has created it, return the existing object.
+    """
     metadata = dict(content.get("metadata") or {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), MADE_FOR: ctx.key}
     prefix = metadata.pop("generateName", "")
@@ -119,9 +122,9 @@ async def kube_ops(
     """Create, patch or delete one object through the API.
 
     Returned values: `apiVersion`, `group`, `resource`, `kind`, `name` and `namespace` of the
-    object. The function is idempotent. A second call finds the object that the first call created
-    by the annotation polyver.dev/made-for, and derives the same name from `generateName`. A delete
-    succeeds if the object does not exist.
+    object. The function is idempotent. A second call finds the object that the first call created:
+    the object has the annotation polyver.dev/made-for, and the same name is derived from
+    `generateName`. A delete succeeds if the object does not exist.
     """
     inside = namespace or ctx.namespace
     if operation == "create":

@@ -53,10 +53,10 @@ async def kube_task(
 ) -> dict[str, Any]:
     """Run a pod to its end, return what it printed, and delete the pod.
 
-    Returned values: `output`, which is the log of the container, of a long log only the end; and
-    the value of each line `###Phase-output###: {"key": "NAME", "value": …}`, under its key. The
-    name of the container is `container`. The function needs a cluster with nodes: `polyver up`
-    runs no pods, so the function fails at its timeout there.
+    Returned values: `output`, which is the log of the container (if the log is long, only its end),
+    and the value of each line `###Phase-output###: {"key": "NAME", "value": …}`, under its key. The
+    name of the container is `container`. The function needs a cluster with nodes: `polyver up` runs
+    no pods, so the function fails at its timeout there.
     """
     inside, name = namespace or ctx.namespace, name_for(ctx.key, "polyver-task-")
     whole = merged(ctx.params.get("PodOverride") or {}, override)
@@ -108,7 +108,7 @@ def _why(pod: Object) -> str:
 
 
 def merged(spec: Mapping[str, Any], override: Mapping[str, Any]) -> Mapped:
-    """Merge the spec of a pod with an override; containers are matched by name.
+    """Merge the spec of a pod with an override. Containers are matched by name.
 
     >>> merged({"containers": [{"name": "a", "image": "x"}]},
     ...        {"containers": [{"name": "a", "tty": True}], "hostNetwork": True})

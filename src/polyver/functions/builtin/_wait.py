@@ -34,7 +34,11 @@ class WaitCondition:
 
 @dataclass(frozen=True, slots=True)
 class WaitConditions:
-    """Conditions to wait for: all in `all_of` and, unless `any_of` is empty, one in `any_of`."""
+    """Conditions to wait for.
+
+    All conditions in `all_of` must hold. If `any_of` is not empty, at least one condition in
+    `any_of` must hold too.
+    """
 
     any_of: Annotated[list[WaitCondition], Alias("anyOf")] = field(default_factory=list)
     all_of: Annotated[list[WaitCondition], Alias("allOf")] = field(default_factory=list)
@@ -76,7 +80,7 @@ async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUT
 
 @register("WaitV2", idempotent=True, outputs=[])
 async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _MINUTES) -> None:
-    """Wait until conditions on objects hold; the data of a condition's template is the object.
+    """Wait until conditions on objects hold. The template of a condition reads the object.
 
     An example of a condition is `{{ if eq .status.phase "Active" }}true{{ end }}`. The condition
     does not hold while the object, or a field that the template reads, does not exist.
@@ -110,7 +114,9 @@ async def _until(
                 held, found = await _hold(ctx, conditions, holds)
                 if held:
                     return
-                problems = found  # kept for the error: the timeout may interrupt the next check
+                # keep the problems for the error message, because the timeout may interrupt the
+                # next check
+                problems = found
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _MOST)
     except TimeoutError:
@@ -121,7 +127,7 @@ async def _until(
 async def _hold(
     ctx: AsyncContext, conditions: WaitConditions, holds: Holds
 ) -> tuple[bool, list[str]]:
-    """Evaluate the conditions. Return whether to end the wait, and why conditions do not hold."""
+    """Evaluate the conditions. Return whether to end the wait, and the problems that were found."""
     problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
     some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]

@@ -24,7 +24,7 @@ __all__ = ["check_promotion"]
 def check_promotion(
     name: str, known: Functions, after: FunctionCatalogue, users: Sequence[str], *, force: bool
 ) -> None:
-    """Refuse a promotion that breaks a blueprint; with `force` only warn about these blueprints.
+    """Refuse a promotion that breaks a blueprint. With `force`, only print warnings.
 
     `known` are the functions before the promotion, and `after` is the catalogue after it. `users`
     are the files, folders and clusters with the blueprints to check.
@@ -56,7 +56,7 @@ def check_promotion(
 def _with_lineage(
     known: Functions, function: KnownFunction, lineage: Lineage, catalogue: FunctionCatalogue
 ) -> Functions:
-    """Return the functions with the lineage of one function replaced by the one in a catalogue.
+    """Return the functions, with one lineage replaced by the given lineage from a catalogue.
 
     Registered versions that the catalogue does not list keep their stage, candidate.
     """
@@ -76,7 +76,7 @@ def _new_errors(
 
 
 def _changed_arguments(function: KnownFunction, after: Lineage) -> list[str]:
-    """Describe the arguments that only the new stable version requires, or only the old one has."""
+    """Describe changed arguments: new required arguments, and arguments that were removed."""
     old, new = _stable(function, function.lineage), _stable(function, after)
     if old is None or new is None:
         return []

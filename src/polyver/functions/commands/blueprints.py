@@ -20,7 +20,7 @@ BLUEPRINTS = GroupVersionResource("cr.kanister.io", "v1alpha1", "blueprints")
 def documents_in(names: Sequence[str]) -> list[Document]:
     """Read the documents in files and folders, and the objects of clusters.
 
-    The name `cluster:CONTEXT` stands for all Blueprints and ActionSets of a cluster.
+    The name `cluster:CONTEXT` means all Blueprints and ActionSets of a cluster.
     """
     files = [name for name in names if not name.startswith(CLUSTER)]
     found = read_manifests(files) if files else []

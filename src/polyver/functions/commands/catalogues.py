@@ -1,4 +1,4 @@
-"""Reads and edits catalogue files; an edit prints a diff, or replaces the file atomically."""
+"""Reads and edits catalogue files. An edit prints a diff, or replaces the file atomically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ _BOM = "\ufeff"
 
 
 def catalogue_files(given: Sequence[str] | None) -> list[str]:
-    """Return the given catalogue files, else the project's, else the one in the current folder."""
+    """Return the given catalogue files.
+
+    By default, return the files that the project lists; if it lists none, return catalogue.yaml in
+    the current folder if this file exists.
+    """
     if given:
         return [*given]
     folder, said = project_names("catalogues")
@@ -42,7 +46,7 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Report whether a file may be a catalogue of functions; other tools use the same file name."""
+    """Report whether a file may be a catalogue of functions. Other tools use the same file name."""
     try:
         return b"functions" in path.read_bytes()
     except OSError:
@@ -50,7 +54,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
-    """Read the catalogues in files; raise an error for a file that is not a catalogue."""
+    """Read the catalogues in files. Raise an error for a file that is not a catalogue."""
     for name in dict.fromkeys(names):
         documents = read_manifests([name])
         if not documents:
@@ -86,7 +90,7 @@ def holder_of(name: str, given: Sequence[str] | None) -> str:
 
 
 def only_catalogue(given: Sequence[str] | None) -> str:
-    """Return the only catalogue file; raise Misused if there is none or more than one."""
+    """Return the only catalogue file. Raise Misused if there is no file, or more than one."""
     files = catalogue_files(given)
     if len(files) != 1:
         fact = (
@@ -106,7 +110,7 @@ def edit_catalogue(
     force: bool = False,
     check: Callable[[FunctionCatalogue], None] | None = None,
 ) -> None:
-    """Edit a catalogue file, or with `dry_run` only print the diff.
+    """Edit a catalogue file. With `dry_run`, only print the diff.
 
     `users` are files, folders and clusters with blueprints. The edit is refused if a phase of these
     blueprints uses a version that the edit removes; with `force` a warning is printed instead.
@@ -141,7 +145,10 @@ def edit_catalogue(
 def _check_users(
     users: Sequence[str], before: str, after: str, source: str, *, force: bool
 ) -> None:
-    """Raise RequestRefused, with the names of the users, if an edit removes versions in use."""
+    """Raise RequestRefused if an edit removes versions that are in use.
+
+    The error names the users of these versions.
+    """
     from polyver.functions.blueprints import losses_between
     from polyver.functions.commands.blueprints import known_blueprints
     from polyver.functions.registering import known_functions

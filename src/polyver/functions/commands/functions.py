@@ -32,7 +32,8 @@ CatalogueFiles = Annotated[
         negative=(),
         help=(
             "A catalogue file; repeatable. Default: the catalogues that pyproject.toml lists"
-            " ([tool.polyver] catalogues = […]), else catalogue.yaml in the current folder."
+            " ([tool.polyver] catalogues = […]). If it lists none, catalogue.yaml in the current"
+            " folder."
         ),
     ),
 ]
@@ -135,9 +136,10 @@ def _data(
     *,
     traceback: bool,
 ) -> dict[str, Any]:
-    """Return the functions of a control plane as plain data, or else the local functions.
+    """Return the functions of a control plane, or the local functions, as plain data.
 
-    If the options name both, return the local functions, and warn about differences.
+    The options choose which functions are returned. If they name a control plane and local
+    functions, return the local functions, and warn about differences.
     """
     from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
@@ -158,7 +160,7 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Report whether a cluster is configured, but neither local functions nor a catalogue."""
+    """Report whether a cluster is configured, and the project has no functions and no catalogue."""
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 
@@ -230,7 +232,7 @@ def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: SemVer) -> bool:
-    """Report whether a version equals the wanted version, if build metadata is ignored."""
+    """Report whether a version equals the wanted version. Build metadata is ignored."""
     return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 

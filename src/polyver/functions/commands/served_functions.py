@@ -72,7 +72,7 @@ def asked_functions(
 
 
 def functions_on(context: str) -> ServedFunctions:
-    """Read the functions of a control plane; raise UnreadableInput if that fails."""
+    """Read the functions of a control plane. Raise UnreadableInput if this fails."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -95,7 +95,7 @@ def functions_on(context: str) -> ServedFunctions:
 
 
 def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
-    """Warn about each function whose versions or stages differ between local code and server."""
+    """Warn about each function whose local versions or stages differ from those on the server."""
     here = {each["name"]: each for each in functions_data(known)["functions"]}
     there = {each["name"]: each for each in served.data.get("functions") or ()}
     for name in sorted(here.keys() | there.keys()):
@@ -106,7 +106,7 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
 
 
 def _versions(function: dict[str, Any] | None) -> str:
-    """Describe the versions of a function with their stages, except removed versions."""
+    """Describe the versions of a function with their stages. Removed versions are left out."""
     versions = (function or {}).get("versions") or ()
     usable = [each for each in versions if each["stage"] != "removed"]
     return ", ".join(f"{each['version']} {each['stage']}" for each in usable)

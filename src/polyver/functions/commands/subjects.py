@@ -38,7 +38,7 @@ _ACTION_SETS = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionse
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One phase of an ActionSet: the recorded version, and the version that it would get now."""
+    """One phase of an ActionSet: the recorded version, and the version that it would use now."""
 
     action: str
     phase: str
@@ -69,7 +69,10 @@ class _Row:
 
 
 def _why_action_set(question: WhyQuestion) -> None:
-    """Print which version each phase of an ActionSet used and why, and which it would use now."""
+    """Print, for each phase of an ActionSet, the version that it used and the reason.
+
+    Also print the version that it would use now.
+    """
     context = question.context
     known = asked_functions(
         context, question.functions, question.catalogue, traceback=question.traceback
@@ -123,7 +126,7 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
 def _now(
     known: Functions, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """Return the version that a phase would get now, the reason, and the rejected versions."""
+    """Return the version that a phase would use now, the reason, and the rejected versions."""
     try:
         found = resolution_of(known, phase, preferred=preferred)
     except PolyverError as error:

@@ -76,7 +76,7 @@ class NotThere(PolyverError):
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
     """Find the kind of a reference, by the name of the kind or the resource.
 
-    Upper and lower case are not distinguished. Group and version are compared only if the reference
+    Upper and lower case are treated as equal. Group and version are compared only if the reference
     has them.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
@@ -97,7 +97,7 @@ def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind 
 async def read_workload(
     client: Client, reference: Mapping[str, Any], namespace: str, *, at: str
 ) -> tuple[Object, dict[str, Any]]:
-    """Read the object of an action; return the object, and its data for templates."""
+    """Read the object of an action. Return the object and its data for templates."""
     kind = kind_of(reference, await client.discover())
     name = reference.get("name") or ""
     if kind is None:
@@ -121,7 +121,7 @@ async def _get(
         if error.code != 404:
             raise
         full = f"{namespace}/{name}" if namespace else name
-        # Quote an invalid name: it may contain any characters, such as line ends.
+        # Quote an invalid name. It may contain any characters, such as line ends.
         odd = dns_subdomain_problems(name) or (namespace and dns_label_problems(namespace))
         shown = quoted(full) if odd else full
         raise NotThere(f"there is no {resource.plural} {shown}", at=at) from None
@@ -215,7 +215,10 @@ async def _named(
 
 
 def is_final(error: PolyverError) -> bool:
-    """Report whether a retry would fail again, as after all but transient errors of the API."""
+    """Report whether a retry would fail too.
+
+    This is the case for all errors except transient API errors.
+    """
     return not isinstance(error, ApiError) or (
         400 <= error.code < 500 and error.code not in _PASSING
     )
@@ -235,7 +238,7 @@ async def begun(
         for name in sorted({each.blueprint for each in wanted if each.blueprint}):
             found = await find(client, _BLUEPRINTS, name, namespace)
             if found is None:
-                continue  # `start` reports it
+                continue  # `start` reports the missing blueprint
             # In a thread: a large blueprint takes time, and must not block the event loop.
             blueprint, problems = await asyncio.to_thread(blueprint_of, found)
             if blueprint is None:
@@ -244,7 +247,7 @@ async def begun(
         run = await asyncio.to_thread(start, wanted, blueprints.get, functions, time=time)
         if run.refusal:
             return run
-        # Add the data of the actions' objects, which templates read until the end of the run.
+        # Add the data of the actions' objects. Templates read these data until the run ends.
         for number, action in enumerate(run.actions):
             if reference := action.snapshot["spec"].get("object"):
                 at = f"spec.actions[{number}].object"

@@ -2,8 +2,9 @@
 
 A call of a function needs a slot. Slots are shared fairly between namespaces, by two rules:
 
-- A namespace gets another slot only while it holds fewer slots than are free. So the first busy
-  namespace gets at most half of the slots, the second one half of the rest, and so on.
+- A namespace gets another slot only if more slots are free than the namespace holds. So the first
+  busy namespace gets at most half of the slots, the second busy namespace half of the rest, and so
+  on.
 - A free slot goes to the namespace that holds the fewest slots, and within this namespace to the
   action that has waited longest.
 """
@@ -32,10 +33,13 @@ class RunningCall:
     place: int
     task: asyncio.Task[None]
     reason: str = ""
-    """Why the call was stopped; empty if it was not."""
+    """The reason why the call was stopped. Empty if the call was not stopped."""
 
     def stop(self, reason: str) -> None:
-        """Cancel the call once: a second cancellation would interrupt the cleanup of the call."""
+        """Cancel the call, but only once.
+
+        A second cancellation would interrupt the cleanup of the call.
+        """
         if not self.reason:
             self.reason = reason
             self.task.cancel()
@@ -49,11 +53,11 @@ class RunningActionSet:
     objects: dict[int, Objects] = field(default_factory=dict)
     alive: dict[int, RunningCall] = field(default_factory=dict)
     masks: defaultdict[int, Masks] = field(default_factory=lambda: defaultdict(Masks))
-    """Values of Secrets and sensitive outputs, which are masked in logs and statuses."""
+    """Values from Secrets and sensitive outputs. These values are masked in logs and statuses."""
     outputs: defaultdict[int, dict[int, dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Sensitive outputs, by the index of the action and then of the phase."""
+    """Sensitive outputs, by the index of the action and then by the index of the phase."""
 
 
 class Slots(Generic[K]):
@@ -84,7 +88,7 @@ class Slots(Generic[K]):
         return len(self._waiting)
 
     def take(self, owner: K, namespace: str) -> bool:
-        """Take a slot if it is the owner's turn, else put the owner into the queue."""
+        """Take a slot if it is the owner's turn. Otherwise, put the owner into the queue."""
         self._waiting.setdefault(owner, namespace)
         if owner not in self.due():
             return False
@@ -108,7 +112,10 @@ class Slots(Generic[K]):
             del self._waiting[owner]
 
     def place(self, owner: K) -> int:
-        """Return the position of an owner in the queue, from 1; 0 if it does not wait."""
+        """Return the position of an owner in the queue.
+
+        The first position is 1; 0 means that the owner does not wait.
+        """
         return next((n for n, each in enumerate(self._queue(), 1) if each == owner), 0)
 
     def due(self) -> list[K]:

@@ -68,8 +68,8 @@ _TOO_LARGE = "the outputs are too large to be recorded in the status"
 _UNTAKEN = (400, 413, 422)
 _LOOK_AGAIN = 5.0
 _LOOK_AGAIN_EACH = 0.05
-"""Seconds between two checks of the queue: at least `_LOOK_AGAIN`, and more by this for each action
-that waits.
+"""Seconds between two checks of the queue: at least `_LOOK_AGAIN`. For each waiting action,
+`_LOOK_AGAIN_EACH` is added.
 """
 _Owner = tuple[str, int]
 """An action that needs a slot: the uid of its ActionSet, and the index of the action."""
@@ -108,9 +108,10 @@ class ActionSetController(Controller[Key]):
         return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
 
     async def close(self) -> None:
-        """Wait for running calls during the grace period `CallLimits.grace`; then cancel the rest.
+        """Wait for running calls during the grace period `CallLimits.grace`.
 
-        The next controller handles the cancelled calls as interrupted calls.
+        After this time, cancel the calls that still run. The next leader handles the cancelled
+        calls as interrupted calls.
         """
         tasks = {alive.task for each in self._known.values() for alive in each.alive.values()}
         if tasks:
@@ -121,8 +122,8 @@ class ActionSetController(Controller[Key]):
         await self._calls.close()
 
     async def reconcile(self, key: Key) -> Requeue | None:
-        # Collected before the ActionSet is read. If a call ends between the two, it stores its
-        # result, and the change of the status causes another reconcile.
+        # Read the running calls before the ActionSet. If a call ends between the two reads, it
+        # stores its result, and the change of the status causes another reconcile.
         alive = {
             uid: {number: each.place for number, each in known.alive.items()}
             for uid, known in self._known.items()
@@ -130,7 +131,8 @@ class ActionSetController(Controller[Key]):
         }
         found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
         uid = _uid(found) if found is not None else ""
-        # Stop the calls of ActionSets that do not exist any more: a user has removed the finalizer.
+        # Stop the calls of ActionSets that do not exist any more. An ActionSet is deleted during a
+        # call only if a user removes its finalizer.
         for other in [each for each, known in self._known.items() if known.key == key]:
             if other != uid:
                 for running in self._known.pop(other).alive.values():
@@ -189,7 +191,7 @@ class ActionSetController(Controller[Key]):
     async def _advance(
         self, written: _Written, known: RunningActionSet, alive: Mapping[int, int]
     ) -> bool:
-        """Perform the next effect of each action; return False if a call has to wait for a slot."""
+        """Perform the next effect of each action. Return False if a call must wait for a slot."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
             wants = machine.decide(action, alive=alive.get(number), cancelled=cancelled)
@@ -215,7 +217,7 @@ class ActionSetController(Controller[Key]):
     ) -> bool:
         """Handle a call that a restart interrupted.
 
-        If the function is idempotent, call it again; else fail the phase.
+        If the function is idempotent, call the function again. Otherwise, the phase fails.
         """
         action = written.run.actions[number]
         function = self._function(action, place)
@@ -228,7 +230,7 @@ class ActionSetController(Controller[Key]):
     async def _call(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Call the function of a phase, or fail the phase if the call cannot be prepared.
+        """Call the function of a phase. If the call cannot be prepared, the phase fails.
 
         If no slot is free, store the position in the queue, and return False.
         """
@@ -283,7 +285,7 @@ class ActionSetController(Controller[Key]):
     ) -> asyncio.Task[None] | None:
         """Start a task that calls the function of a phase.
 
-        Return None if the call cannot be prepared; the phase is then stored as failed.
+        If the call cannot be prepared, store the phase as failed, and return None.
         """
         action = written.run.actions[number]
         function = self._function(action, place)
@@ -303,7 +305,7 @@ class ActionSetController(Controller[Key]):
             await written.store_action(number, machine.failed(action, place, reason))
             return None
         await written.store_action(number, machine.called(action, place))
-        # From here on the call may start: the stored state shows it even after a crash.
+        # From here on, the call may have started. The stored state shows this even after a crash.
         phase, key = action.label(place), f"{written.uid}-{number}-{place}"
         inside, now = written.namespace, self._clock.now()
         context = FunctionContext(
@@ -345,7 +347,7 @@ class ActionSetController(Controller[Key]):
             change = await self._ended(call, own, known)
             await self._store_end(written, call.number, change, masks)
         except Exception as error:
-            # Without a stored result, this ActionSet would never be reconciled again.
+            # Store a failure: an ActionSet without a stored result would never be reconciled again.
             trace = masks.mask("".join(traceback.format_exception(error)))
             self._log.warning("a phase ended because of a bug", actionset=written.name, trace=trace)
             bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
@@ -357,7 +359,7 @@ class ActionSetController(Controller[Key]):
                 del known.alive[call.number]
 
     async def _ended(self, due: _Due, own: asyncio.Task[None], known: RunningActionSet) -> _Change:
-        """Make a call; return the function that computes the action's state after this call."""
+        """Make a call. Return the function that computes the action's state after this call."""
         call, place = due.call, due.place
         try:
             output = await self._calls.call(call)
@@ -372,7 +374,9 @@ class ActionSetController(Controller[Key]):
             alive = known.alive.get(due.number)
             stopped = alive.reason if alive is not None and alive.task is own else ""
             if not stopped:
-                raise  # the controller shuts down: the next one recovers from the lost call
+                # the controller shuts down; the next leader handles this call as an interrupted
+                # call
+                raise
             own.uncancel()
             return _always(due.number, lambda action: machine.failed(action, place, stopped))
         return partial(self._returned, due, output, known)
@@ -380,7 +384,7 @@ class ActionSetController(Controller[Key]):
     async def _returned(
         self, due: _Due, output: Mapping[str, Any], known: RunningActionSet, written: _Written
     ) -> ActionRun:
-        """Store sensitive outputs of a phase in a Secret; return the action after the phase."""
+        """Store sensitive outputs of a phase in a Secret. Return the action after this phase."""
         action, place, call = written.run.actions[due.number], due.place, due.call
         shown, hidden = machine.split_output(action, place, call.function, output, call.masks)
         secret = ""
@@ -394,7 +398,7 @@ class ActionSetController(Controller[Key]):
     async def _store_end(
         self, written: _Written, number: int, change: _Change, masks: Masks
     ) -> None:
-        """Store the result of a call; retry until the API server accepts the status."""
+        """Store the result of a call. Retry until the API server accepts the status."""
         failures = 0
         while True:
             try:
@@ -442,8 +446,9 @@ class ActionSetController(Controller[Key]):
         ended = machine.concluded(action, artifacts, error=error, cancelled=cancelled)
         if self._is_too_large(written.run.with_action(number, ended)):
             ended = machine.concluded(action, error=_TOO_LARGE, cancelled=cancelled)
-        # Emit the event before storing: a repeated event is merged with the first one, but an
-        # ended ActionSet is not reconciled again to emit a missing event.
+        # Emit the event before storing the end. If the controller stops between the two, it repeats
+        # both: a repeated event is merged with the first event. In the other order, the event could
+        # be missing, because an ended ActionSet is not reconciled again.
         await self._tell_end(written.action_set, written.run.with_action(number, ended))
         await written.store_action(number, ended)
 
@@ -454,7 +459,7 @@ class ActionSetController(Controller[Key]):
         artifacts: dict[str, Any] | None,
         known: RunningActionSet,
     ) -> tuple[ActionRun, dict[str, Any] | None]:
-        """Mask values from Secrets in artifacts; store the unmasked artifacts in a Secret."""
+        """Mask values from Secrets in artifacts. Store the unmasked artifacts in a Secret."""
         action, masks = written.run.actions[number], known.masks[number]
         if artifacts is None or not masks.is_in(artifacts):
             return action, artifacts
@@ -491,7 +496,7 @@ class _Due:
 
 @dataclass(slots=True)
 class _Written:
-    """An ActionSet and its run as they are stored; updated with each write."""
+    """An ActionSet and its run, as stored in the API server. Each write updates them."""
 
     controller: ActionSetController
     action_set: Object
@@ -523,7 +528,7 @@ def _about(action_set: Object) -> str:
 
 
 _Change = Callable[[_Written], Awaitable[ActionRun]]
-"""Computes the state of an action after a call, from the ActionSet as it is stored then."""
+"""Computes the state of an action after a call, from the stored state of the ActionSet."""
 
 
 def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:

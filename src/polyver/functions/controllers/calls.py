@@ -1,7 +1,7 @@
 """The interface for calls of functions, and an implementation with threads, for tests.
 
 polyver makes calls in worker processes (see `workers`), which can be killed. Some tests define
-functions in the process of the test; they call these functions in threads of the process.
+functions in their own process. These functions are called in threads of this process.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class FunctionCaller(Protocol):
         """Call a function and return its output; raise FunctionCallFailed if the call fails."""
 
     async def close(self) -> None:
-        """End the processes and threads of calls, as far as possible."""
+        """End the processes and threads of calls. A thread with a hung function cannot be ended."""
 
 
 class CallLog:
-    """The log of one call: its lines are masked, and their total size is limited."""
+    """The log of one call. Values in its lines are masked, and their total size is limited."""
 
     def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
         self._log = log
@@ -93,7 +93,10 @@ class CallLog:
 
 
 class ThreadCalls:
-    """Makes calls in threads of this process; only for tests: a hung function cannot be ended."""
+    """Makes calls in threads of this process.
+
+    Only tests use it: a hung function cannot be ended.
+    """
 
     def __init__(self, client: Client, limits: CallLimits | None = None) -> None:
         self._client = client

@@ -43,7 +43,9 @@ __all__ = ["Lend", "WorkerCalls"]
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _START = 300.0
-"""Maximum seconds for loading functions. A busy machine may need minutes; a hang must end."""
+"""Maximum seconds for loading functions. On a busy machine, loading may take minutes. The limit
+ends a process that hangs.
+"""
 _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
@@ -53,7 +55,7 @@ _OURS = ("event", "level", "timestamp")
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]
-"""Lends credentials to one call, and revokes them after it."""
+"""Lends credentials to one call, and revokes the credentials after the call."""
 
 
 class WorkerCalls:
@@ -62,7 +64,7 @@ class WorkerCalls:
     def __init__(
         self, origin: Origin, lend: Lend, command: Sequence[str], limits: CallLimits | None = None
     ) -> None:
-        """Create a caller; `command` is the command line that starts the fork server."""
+        """Create a caller. `command` is the command line that starts the fork server."""
         self._lend = lend
         self._limits = limits or CallLimits()
         self._workers = _Workers(origin, command)
@@ -156,7 +158,7 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Request that the worker ends the function; wait for this for at most `grace` seconds."""
+        """Send a request to end the function, and wait at most `grace` seconds for its end."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
@@ -180,7 +182,10 @@ class _Worker:
         return self._ended.result() if self._ended.done() else None
 
     async def _read_messages(self, call: FunctionCall) -> None:
-        """Read the messages of the worker until it sends a result; log its log lines."""
+        """Read the messages of the worker until it sends a result.
+
+        Write its log lines to the log.
+        """
         answer: WorkerMessage | None = None
         try:
             while answer is None and (line := await self._messages.reader.readline()):
@@ -202,7 +207,10 @@ class _Worker:
                 self.answered.set_result(answer)
 
     async def _read_output(self, log: CallLog) -> None:
-        """Log the text that the function prints; after the log limit, slow the function down."""
+        """Log the text that the function prints.
+
+        After the log limit, read slowly, which slows the function down.
+        """
         rest = b""
         with suppress(ConnectionError):
             while piece := await self._output.reader.read(_PIECE):
@@ -227,7 +235,7 @@ class _Stream:
 
 
 class _Workers:
-    """Starts workers; for this, starts the fork server, and ends it when it is idle."""
+    """Starts workers. Also starts the fork server for them, and ends it when it is idle."""
 
     def __init__(self, origin: Origin, command: Sequence[str]) -> None:
         self._origin = origin
@@ -239,7 +247,10 @@ class _Workers:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> _Worker:
-        """Let the fork server fork a worker, which then waits for the request with its call."""
+        """Make the fork server fork a worker.
+
+        The worker then waits for the request with its call.
+        """
         self._alive += 1
         if self._timer is not None:
             self._timer.cancel()
@@ -297,7 +308,8 @@ class _ForkServer:
     async def start(cls, origin: Origin, command: Sequence[str]) -> _ForkServer:
         ours, theirs = socket.socketpair()
         with theirs:
-            # In its own session: an interrupt from the terminal is for polyver.
+            # The process has its own session, so an interrupt from the terminal reaches only
+            # polyver.
             process = subprocess.Popen(  # noqa: S603 - the command is our own
                 [*command, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -318,7 +330,7 @@ class _ForkServer:
         return server
 
     async def _load(self, origin: Origin) -> None:
-        """Send the names of the functions to load; raise FunctionCallFailed if loading fails."""
+        """Send the names of the functions to load. Raise FunctionCallFailed if loading fails."""
         wanted = {
             "names": origin.names,
             "folder": origin.folder,
@@ -339,7 +351,7 @@ class _ForkServer:
         self._loop.add_reader(self._control.fileno(), self._read)
 
     async def fork(self) -> tuple[_Worker, asyncio.Future[int | None]]:
-        """Fork a worker; return the worker, and a future for its exit code."""
+        """Fork a worker. Return the worker, and a future for its exit code."""
         number = next(self._numbers)
         ended = self._ended[number] = self._loop.create_future()
         (messages, theirs), (output, printed) = socket.socketpair(), socket.socketpair()
@@ -385,7 +397,7 @@ class _ForkServer:
             ended.set_result(code)
 
     def _gone(self) -> None:
-        """Record that the fork server has ended, and all workers with it."""
+        """Record that the fork server has ended. All of its workers have ended too."""
         if not self.is_gone:
             self.is_gone = True
             self._loop.remove_reader(self._control.fileno())
@@ -394,7 +406,10 @@ class _ForkServer:
             self._end(number, None)
 
     async def close(self) -> None:
-        """Close the socket, and wait for the end of the fork server, which kills its workers."""
+        """Close the socket, and wait until the fork server has ended.
+
+        Before its end, the fork server kills its workers.
+        """
         self._gone()
         try:
             await asyncio.wait_for(asyncio.to_thread(self._process.wait, 10), None)

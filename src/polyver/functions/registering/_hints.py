@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 REQUIRED: Any = inspect.Parameter.empty
-"""Stands for the default of an argument that has none."""
+"""Stands for the missing default of an argument that has no default."""
 
 
 class InvalidFunction(PolyverError):
-    """A function cannot be registered; `at` is the file and the line of the registration."""
+    """A function cannot be registered. `at` is the file and the line of the registration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ _WRAPPERS = (typing.Required, typing.NotRequired, typing.Final)
 def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     """Convert a type hint to an argument type.
 
-    `at` is the place of the hint for errors; `names` are the names that the hint may use.
+    `at` names the position of the hint in errors. `names` are the names that the hint may use.
     """
     if _is_key(hint) and hint in _SCALARS:
         return _SCALARS[hint]
@@ -128,7 +128,10 @@ def _class(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
 
 
 def _wrapped(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
-    """Unwrap Annotated[…], Required[…] and the like, which do not affect the type."""
+    """Remove Annotated[…], Required[…] and similar parts of a hint.
+
+    These parts do not change the type.
+    """
     return type_of(get_args(hint)[0], at, names)
 
 
@@ -183,7 +186,10 @@ def _takes_none(hint: Any) -> bool:
 def field_of(
     python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
 ) -> ArgumentField:
-    """Build an argument or a field of a model from its hint. If it may be None, it is optional."""
+    """Build an argument or a field of a model from its hint.
+
+    If the hint allows None, the argument is optional.
+    """
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
@@ -209,7 +215,7 @@ def _marks(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain(name: str) -> str:
-    """Remove the underscore of a name such as `from_`, if the rest is a Python keyword."""
+    """Remove the last underscore of a name such as `from_`, if the rest is a Python keyword."""
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
@@ -258,7 +264,7 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Argu
 
 
 def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolve the type hints of a function or a class; `names` are the names of its module."""
+    """Resolve the type hints of a function or a class. `names` are the names in its module."""
     is_here = getattr(declared, "__module__", None) == names.get("__name__")
     try:
         return typing.get_type_hints(
@@ -293,7 +299,8 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 def _needed(model: Any) -> set[str]:
     """Return the required keys of a TypedDict.
 
-    Python's `__required_keys__` wrongly contains keys whose `NotRequired` is inside a string hint.
+    Python's `__required_keys__` is wrong in one case: it contains keys whose `NotRequired` is
+    inside of a hint that is a string.
     """
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}

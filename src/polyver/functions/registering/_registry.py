@@ -59,7 +59,10 @@ class Registry:
         model: type | None = None,
         outputs: Iterable[str | EllipsisType] | None = None,
     ) -> Callable[[F], F]:
-        """Register the decorated function as a version; see the module-level `register`."""
+        """Register the decorated function as a version.
+
+        The function `register` of this module describes the arguments.
+        """
         said = _Said(name, version, stable, idempotent, sensitive, model, outputs)
         return self._registers(sys._getframe(1), said)
 
@@ -113,13 +116,13 @@ def register(
 ) -> Callable[[F], F]:
     """Register the decorated function as a version of a function that blueprints may call.
 
-    The default version is v0.0.0. `stable` declares that this version is the stable one; a
-    catalogue that lists the function takes precedence. `idempotent` declares that the function may
-    be called again after an interrupted call. `sensitive` names the outputs that are stored in a
-    Secret instead of the status; True means all outputs. If `model` is a class, the function takes
-    its context and one object of this class. `outputs` are the keys of the returned mapping; add
-    `...` if there may be other keys. A blueprint is refused if its templates read a key that is not
-    among the `outputs`.
+    The default version is v0.0.0. `stable` declares that this version is the stable version. If a
+    catalogue lists the function, the catalogue takes precedence. `idempotent` declares that the
+    function may be called again after an interrupted call. `sensitive` names the outputs that are
+    stored in a Secret instead of the status; True means all outputs. If `model` is a class, the
+    function takes its context and one object of this class. `outputs` are the keys of the returned
+    mapping; add `...` if there may be other keys. A blueprint is refused if its templates read a
+    key that is not among the `outputs`.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())

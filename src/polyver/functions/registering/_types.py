@@ -23,7 +23,7 @@ __all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """A choice of values; `made` maps each value to the value that the function gets."""
+    """A choice of values. `made` maps each value to the value that the function gets."""
 
     made: Mapping[Any, Any]
 
@@ -114,7 +114,10 @@ def _plural(kind: ArgumentType) -> str:
 
 
 def _written_as(value: object, kind: type) -> object:
-    """Parse a string with a list or a mapping in YAML or JSON; return any other value unchanged."""
+    """Parse a string that contains a list or a mapping in YAML or JSON.
+
+    Return any other value unchanged.
+    """
     if not isinstance(value, str):
         return value
     try:
@@ -127,7 +130,11 @@ def _written_as(value: object, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A union of types: a value keeps its type if it can, else the first possible type is used."""
+    """A union of types.
+
+    A value that has one of these types keeps its type. Any other value is converted to the first
+    possible type.
+    """
 
     members: tuple[ArgumentType, ...]
 
@@ -170,12 +177,11 @@ class ArgumentField:
     description: str = ""
     nullable: bool = False
     unrendered: bool = False
-    """True if the function renders the templates in the argument itself, instead of polyver."""
+    """True if the function, and not polyver, renders the templates in the argument."""
     renders: frozenset[str] | None = None
-    """For an unrendered argument: the keys whose templates are rendered with other data than
-    `ctx.params`.
-
-    None if no template of the argument can be checked before the call.
+    """For an argument that polyver does not render: the keys whose templates are rendered with
+    other data than `ctx.params`. None if no template of the argument can be checked before the
+    call.
     """
 
 
@@ -226,10 +232,12 @@ def read_fields(
     what: str,
     further: ArgumentType | None = None,
 ) -> dict[str, object]:
-    """Convert given values to the types of the fields; return them by the fields' names in Python.
+    """Convert given values to the types of the fields.
 
-    null counts as missing. `further` is the type of values that belong to no field; if it is None,
-    such values are refused.
+    Return the converted values by the names that the fields have in Python.
+
+    null is treated as a missing value. `further` is the type of values that belong to no field. If
+    `further` is None, such values are refused.
     """
     known = {each.name: each for each in fields}
     found: dict[str, object] = {}

@@ -37,7 +37,7 @@ __all__ = [
 _NANOS = 1_000_000_000
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""Stands for a value that is invalid, or not known before templates are rendered."""
+"""Stands for a value that is invalid, or that is not known before templates are rendered."""
 
 
 class InvalidDuration(PolyverError):
@@ -126,7 +126,10 @@ class ArgumentType(Protocol):
         """Report whether a value has this type without a conversion."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
-        """Convert a value to the value that the function gets; report problems to `reading`."""
+        """Convert a value to the value that the function gets.
+
+        Problems are reported to `reading`.
+        """
 
 
 def found_words(value: object) -> str:
@@ -157,7 +160,7 @@ class _Scalar:
     schema: dict[str, Any]
     fits: Callable[[object], bool]
     convert: Callable[[object], object]
-    """Converts a value of another type; raises ValueError with a hint."""
+    """Converts a value of another type. Raises ValueError; the message of the error is a hint."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
@@ -180,7 +183,10 @@ def _is_number(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """Convert a number to a string; refuse a boolean, which is probably a string without quotes."""
+    """Convert a number to a string.
+
+    Refuse a boolean, because it is probably a string without quotes.
+    """
     if _is_number(value):
         return f"{value}"
     raise ValueError("put it in quotes" if isinstance(value, bool) else "")

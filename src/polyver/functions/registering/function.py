@@ -26,7 +26,7 @@ _P = inspect.Parameter
 
 
 class InvalidArguments(PolyverError):
-    """A function does not accept the given arguments; `wrong` has all problems."""
+    """A function does not accept the given arguments. `wrong` has all problems."""
 
     def __init__(self, function: str, wrong: tuple[ArgumentProblem, ...]) -> None:
         facts = "; ".join(map(str, wrong))
@@ -36,7 +36,7 @@ class InvalidArguments(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments that a function declares, besides its context."""
+    """The arguments that a function declares. Its context is not one of these arguments."""
 
     fields: tuple[ArgumentField, ...]
     further: ArgumentType | None = None
@@ -45,7 +45,7 @@ class Arguments:
     """Builds the model from the arguments; None if the function takes no model."""
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Check arguments whose templates are not rendered yet; return the problems."""
+        """Check arguments whose templates are not rendered yet. Return the problems."""
         reading = ArgumentReader(before_rendering=True)
         self._read(given, reading)
         return tuple(reading.wrong)
@@ -80,10 +80,10 @@ class Function:
     place: str
     """File and line of the registration: `backup.py:12`."""
     said: bool = False
-    """True if the registration names a version; otherwise the version is v0.0.0."""
+    """True if the registration names a version. Otherwise, the version is v0.0.0."""
     stable: bool = False
     idempotent: bool = False
-    """True if the function may be called again when the progress of the last call is unknown."""
+    """True if the function may be called again after a call whose progress is unknown."""
     sensitive: tuple[str, ...] = ()
     """Names of outputs that must not be shown; `*` for all outputs."""
     outputs: FunctionOutputs | None = None
@@ -103,11 +103,14 @@ class Function:
         return inspect.iscoroutinefunction(_written(self.code))
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Check the arguments in a blueprint, which may contain templates; return the problems."""
+        """Check the arguments in a blueprint; return the problems.
+
+        The arguments may contain templates.
+        """
         return self.arguments.check(given)
 
     def call(self, ctx: object, rendered: Mapping[str, object]) -> Any:
-        """Call the function with rendered arguments; an async function returns an awaitable.
+        """Call the function with rendered arguments. For an async function, return an awaitable.
 
         Raise InvalidArguments, without a call, if the function does not accept the arguments.
         """

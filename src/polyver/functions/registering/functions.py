@@ -57,7 +57,7 @@ class KnownFunction:
 
     lineage: Lineage
     code: Mapping[SemVer, Function]
-    """Code by version; empty for a function that is only in a catalogue."""
+    """The Python code of each version; empty for a function that only a catalogue lists."""
     catalogue: FunctionCatalogue | None = None
 
     @property
@@ -72,10 +72,15 @@ class KnownFunction:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The files and modules from which a worker's fork server can load the same functions."""
+    """The files and modules that register the functions.
+
+    The fork server loads them, so that its workers have the same functions as polyver.
+    """
 
     names: tuple[str, ...] = ()
-    """Files and modules, besides installed Python packages and built-in functions."""
+    """The files and modules that the user names. Installed Python packages and built-in functions
+    are not listed here.
+    """
     folder: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     """Digest of each file that registers functions, by path."""
@@ -87,10 +92,14 @@ class Functions:
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[FunctionCatalogue, ...] = ()
-    """Catalogues to which the method `at` applies; functions of other catalogues are unaffected."""
+    """Catalogues to which the method `at` applies. The method does not change functions of other
+    catalogues.
+    """
     warnings: tuple[str, ...] = ()
     origin: Origin | None = None
-    """Where another process can load the functions; None if only this process has them."""
+    """The files and modules from which another process can load the functions; None if no other
+    process can load them.
+    """
 
     def __iter__(self) -> Iterator[KnownFunction]:
         return (self.known[name] for name in sorted(self.known))
@@ -125,7 +134,7 @@ class Functions:
 
 
 def implementation(functions: Functions, name: str, version: str) -> Function | None:
-    """Return the code of a resolved version; None if it does not exist any more."""
+    """Return the code of a resolved version. Return None if the code does not exist any more."""
     known = functions.known.get(name)
     return known.code.get(SemVer.complete(version)) if known else None
 
@@ -139,9 +148,11 @@ def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFuncti
 
 
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
-    """Group functions by name and version; raise InvalidFunction if a version occurs twice.
+    """Group functions by name and version.
 
-    If two modules contain the same registration, it counts only once.
+    Raise InvalidFunction if two functions have the same name and version.
+
+    If two modules contain the same registration, it is used only once.
     """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:
@@ -157,7 +168,10 @@ def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Fu
 def known_functions(
     functions: Iterable[Function], catalogues: Iterable[FunctionCatalogue] = ()
 ) -> Functions:
-    """Combine registered functions with catalogues; raise InvalidFunction if they contradict."""
+    """Combine registered functions with catalogues.
+
+    Raise InvalidFunction if they contradict each other.
+    """
     listing = tuple(catalogues)
     listings = _listings(listing)
     known: dict[str, KnownFunction] = {}

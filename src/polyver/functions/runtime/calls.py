@@ -1,8 +1,11 @@
-"""One call of a blueprint function in its own thread, and validation of the returned value.
+"""Run one call of a blueprint function in a thread, and validate the returned value.
 
-An async function runs in an event loop of its own in this thread, because it may block. A thread
-cannot be ended from outside. So polyver makes each call in a worker process of its own, which can
-be killed. Only tests make calls without worker processes.
+In production, this code runs in a worker process that makes only this call (`worker.py`), because a
+process can be killed and a thread cannot. Tests make calls in threads of the test process
+(`ThreadCalls`).
+
+A function may block, so it does not run in the event loop of the process. An async function runs in
+an event loop of its own in the thread.
 """
 
 from __future__ import annotations
@@ -47,15 +50,17 @@ class CallLimits:
     output: int = 256 * 1024
     """Maximum size of the value that a phase returns, as JSON, in bytes."""
     status: int = 1024 * 1024
-    """Maximum size of an ActionSet's status as JSON, in bytes; API servers limit objects, too."""
+    """Maximum size of an ActionSet's status as JSON, in bytes. API servers limit the size of
+    objects.
+    """
     log: int = 256 * 1024
-    """Maximum size of the log of a call in bytes; further lines are dropped."""
+    """Maximum size of the log of a call in bytes. Lines after this limit are dropped."""
     grace: float = 2.0
     """Seconds that a call has to end by itself after a timeout, a cancellation or a shutdown."""
 
 
 class FunctionCallFailed(PolyverError):
-    """A call failed: the function raised an exception, took too long, or could not be called."""
+    """A call failed. The function raised an exception, took too long, or could not be called."""
 
     def __init__(self, fact: str, *, trace: str = "") -> None:
         super().__init__(fact)
@@ -79,12 +84,13 @@ class ThreadCall:
 
     def __post_init__(self) -> None:
         self.done: asyncio.Future[object] = self.loop.create_future()
-        # Retrieve the exception: after a timeout nobody awaits it, and asyncio would log that.
+        # Read the exception. After a timeout no code awaits this future, and asyncio would log an
+        # exception that is never read.
         self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def start(self) -> None:
         name = f"polyver-{self.function.name}"
-        # A daemon thread does not keep the process from ending.
+        # A daemon thread cannot prevent the end of the process.
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
@@ -110,7 +116,7 @@ class ThreadCall:
             end(what)
 
     def _tell(self, what: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
+        with suppress(RuntimeError):  # the loop is closed: no code waits for the result
             self.loop.call_soon_threadsafe(what)
 
     def _plainly(self) -> object:
@@ -165,7 +171,7 @@ def _failure(function: Function, error: BaseException) -> FunctionCallFailed:
 
 
 def output_of(result: object, function: Function, *, largest: int) -> dict[str, Any]:
-    """Convert the returned value to plain data; raise FunctionCallFailed if it is invalid."""
+    """Convert the returned value to plain data. Raise FunctionCallFailed if it is invalid."""
     if result is None:
         return {}
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):

@@ -54,13 +54,16 @@ class NoNodes(PolyverError):
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
-"""Schedules a coroutine in the event loop of the client, from another thread."""
+"""Schedules a coroutine in the event loop of the client. The caller runs in another thread."""
 
 
 def _remote(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Build a method for RemoteClient, which awaits this method in the client's event loop."""
+    """Build a method for RemoteClient.
+
+    It runs the client's method in the client's event loop, and awaits the result.
+    """
 
     @wraps(method)
     async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -73,7 +76,7 @@ def _remote(
 def _on_pods(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Build the same method as `_remote`, which raises NoNodes if the server runs no pods."""
+    """Build the same method as `_remote`. It raises NoNodes if the server runs no pods."""
     remote = _remote(method)
 
     @wraps(method)
@@ -103,7 +106,10 @@ def _remote_events(
 
 
 class RemoteClient:
-    """A client for async functions, which run in another event loop than the wrapped `Client`."""
+    """A client for async functions.
+
+    The functions run in another event loop than the wrapped `Client`.
+    """
 
     def __init__(self, client: Client, send: Send) -> None:
         self.client = client
@@ -159,7 +165,7 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
 def _blocking(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient, P], T]:
-    """Build a method for BlockingClient that blocks until the client's method has returned."""
+    """Build a method for BlockingClient. It blocks until the client's method has returned."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -172,7 +178,10 @@ def _blocking(
 def _blocking_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
-    """Build a method for BlockingClient, which yields a generator's items and blocks for each."""
+    """Build a method for BlockingClient.
+
+    It yields the items of the client's generator, and blocks until each item arrives.
+    """
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:
@@ -270,11 +279,13 @@ class FunctionContext(Generic[C]):
     phase: str
     """Name of the phase that calls the function."""
     deadline: datetime
-    """Time by which the function must return; else the call fails."""
+    """Time by which the function must return; otherwise the call fails."""
     namespace: str = ""
     """Namespace of the ActionSet."""
     key: str = ""
-    """A key that is the same for all calls of this phase of this ActionSet, also after restarts."""
+    """A key of the phase. It is the same for all calls of this phase of this ActionSet, also after
+    a restart.
+    """
     allows: frozenset[str] = frozenset()
     """Permissions that the operator has granted to functions; `command` allows local programs."""
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)

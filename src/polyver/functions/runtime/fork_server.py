@@ -1,4 +1,4 @@
-"""The fork server: the process that worker processes are forked from.
+"""The fork server: the process from which worker processes are forked.
 
 The fork server has loaded all functions, has one thread and calls no function itself. So a fork is
 quick, is safe, and shares the memory of the loaded functions. Each call of a function gets its own
@@ -46,7 +46,7 @@ class ForkServer:
     """Forks workers, and reports their exit codes to polyver, until the socket closes."""
 
     def __init__(self, control: socket.socket, work: Callable[[socket.socket], None]) -> None:
-        """Create a fork server; `work` makes one call, in the worker process."""
+        """Create a fork server. `work` makes one call; it runs in the worker process."""
         self._control = control
         self._work = work
         self._workers: dict[int, int] = {}
@@ -65,8 +65,8 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self._prctl is not None:
             self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # Exclude the existing objects from garbage collection: collecting them in a worker would
-        # copy the memory that they share.
+        # Exclude the existing objects from garbage collection. A collection in a worker would write
+        # to these objects, and so copy the memory that workers share with the fork server.
         gc.collect()
         gc.freeze()
         try:
@@ -114,7 +114,7 @@ class ForkServer:
             os.close(end)
 
     def _become_worker(self, messages: int, output: int) -> None:
-        """Make one call and exit; this runs in the new process."""
+        """Make one call and exit. This code runs in the new process."""
         try:
             parent = os.getppid()
             os.setsid()
@@ -134,11 +134,14 @@ class ForkServer:
             with suppress(Exception):
                 sys.stdout.flush()
                 sys.stderr.flush()
-            # Threads that a function has left must not keep the process running.
+            # Exit without waiting for threads that the function has left running.
             os._exit(0)
 
     def _kill(self, pid: int) -> None:
-        """Kill a worker and its process group; a process id is not reused before waitpid."""
+        """Kill a worker and its process group.
+
+        The process id is still valid: it is not reused before waitpid.
+        """
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
@@ -186,7 +189,10 @@ class ForkServer:
 
 
 def _children() -> set[int]:
-    """Return the ids of all children of this process; none if the system does not report them."""
+    """Return the ids of all children of this process.
+
+    Return no ids if the system does not report them.
+    """
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:

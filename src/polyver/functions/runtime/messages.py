@@ -28,7 +28,9 @@ class WorkerRequest(msgspec.Struct):
     function: str
     version: str
     place: str
-    """File and line of the registration: several packages may register the same name."""
+    """File and line of the registration. They are needed because several packages may register the
+    same name.
+    """
     arguments: dict[str, Any]
     params: dict[str, Any]
     phase: str
@@ -65,7 +67,7 @@ class WorkerMessage(msgspec.Struct, omit_defaults=True):
     trace: str = ""
 
 
-# Created here, in one thread: msgspec prepares a type on its first use.
+# Create the decoder here, in one thread: msgspec prepares a type when it is first used.
 _encode = msgspec.json.Encoder().encode_lines
 decode_request = msgspec.json.Decoder(WorkerRequest).decode
 decode_answer = msgspec.json.Decoder(WorkerMessage).decode

@@ -27,7 +27,10 @@ async def executed_in(
     *,
     limit: int,
 ) -> Executed:
-    """Run a command in a container, by default the first one of the pod, and return the result."""
+    """Run a command in a container, and return the result.
+
+    By default, the first container is used.
+    """
     try:
         found = await ctx.client.get(_PODS, pod, namespace)
     except ApiError as error:

@@ -78,7 +78,8 @@ async def _called(
 
 
 async def _stop_when_told(reader: asyncio.StreamReader, call: ThreadCall) -> None:
-    # The only further message is a request to stop; if polyver ends, the socket closes.
+    # polyver sends no other message than a request to stop. If polyver ends, the socket closes; the
+    # call is then stopped too.
     await reader.readline()
     call.stop()
 
@@ -100,7 +101,7 @@ def _context(
 
 
 class _Reports:
-    """Sends messages to polyver; thread-safe, because functions run in threads of their own."""
+    """Sends messages to polyver. It is thread-safe, because functions run in other threads."""
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class _Reports:
         shown = {str(name): _plain(value, self.masks) for name, value in facts.items()}
         line = WorkerMessage(level=level, event=self.masks.mask(str(event))[:_LONGEST], facts=shown)
         self._left -= len(encode_line(line))
-        # Send the first line over the limit, too, so that polyver reports that lines are dropped.
+        # Also send the first line that exceeds the limit. By this line, polyver detects that lines
+        # are dropped.
         self._loop.call_soon_threadsafe(self.send, line)
 
     def note(self, obj: Object) -> None:
@@ -158,7 +160,7 @@ def _client(
 
 
 class _WorkerClient(ClusterClient):
-    """The API client of a function; reports each Secret that it reads to `note`."""
+    """The API client of a function. It passes each Secret that it reads to `note`."""
 
     def __init__(self, access: ClusterAccess, note: Callable[[Object], None]) -> None:
         super().__init__(access, agent="polyver-function")

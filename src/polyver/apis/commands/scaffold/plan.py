@@ -25,7 +25,7 @@ from polyver.languages.values.names import dns_1035_label_problems, dns_subdomai
 __all__ = ["NewApi", "ScaffoldPlan", "plan"]
 
 _USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
-"""Names that the generated code uses for other things, so no variable of a kind may have them."""
+"""Names that the generated code uses already. The variable of a kind must have another name."""
 _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
@@ -57,7 +57,7 @@ class NewApi:
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldPlan:
-    """The files to write and, for a new version of an existing kind, the decisions to print."""
+    """The files to write, and the decisions to print for a new version of an existing kind."""
 
     files: Sequence[File]
     added: AddedVersion | None = None

@@ -33,7 +33,10 @@ class KindsPackage:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder and its pyproject.toml, as text (None without such a file) and parsed."""
+    """A project: its folder, and its pyproject.toml as text and as parsed data.
+
+    The text is None if there is no pyproject.toml.
+    """
 
     root: Path
     toml: str | None
@@ -80,7 +83,10 @@ class Project:
         return path if path.is_dir() else path.with_name(f"{path.name}.py")
 
     def home(self) -> KindsPackage:
-        """Return the package for new kinds: the first one that the project lists, or a new one."""
+        """Return the package to which new kinds are added.
+
+        It is the first name in the project's list that is a package, or that can become a package.
+        """
         for entry in self._entries():
             if found := self._home(entry):
                 return found
@@ -134,7 +140,10 @@ class Project:
         return made
 
     def with_kinds(self, module: str) -> str | None:
-        """Return the pyproject.toml with a module of kinds added; None if it lists the module."""
+        """Return the text of pyproject.toml with a module of kinds added.
+
+        Return None if pyproject.toml already has a list of kinds.
+        """
         if self.toml is None:
             return texts.pyproject(self.package(), module)
         if self.kinds is not None:
@@ -181,7 +190,10 @@ class Project:
 
 
 def _may_declare(file: Path) -> bool:
-    """Report whether to parse a file; True for an unreadable file, so that parsing reports it."""
+    """Report whether to parse a file.
+
+    A file that cannot be read is parsed, so that an error is raised.
+    """
     try:
         content = file.read_bytes()
     except OSError:

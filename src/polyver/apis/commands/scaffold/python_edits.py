@@ -284,7 +284,10 @@ def _lines(function: ast.FunctionDef, places: _Places) -> tuple[int, int]:
 
 
 def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
-    """Build the name and code of an edge between two versions; no code if no edge is needed."""
+    """Build the name and the code of an edge between two versions.
+
+    The code is empty if no edge is needed.
+    """
     name = f"{kind.name}_{source}_to_{target}"
     while name in kind.source.names():
         name += "_"
@@ -295,7 +298,10 @@ def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
 
 
 def _end(kind: FoundKind, known: Sequence[FoundVersion]) -> int:
-    """Return the last line of the declared versions and edges, for the insertion below it."""
+    """Return the number of the line after which the new version is inserted.
+
+    This is the last line of the declared versions and edges.
+    """
     between = [
         each for method in ("edge", "converts") for each in kind.source.decorated(kind.name, method)
     ]

@@ -21,7 +21,7 @@ WIDTH = 88
 
 
 def call(start: str, arguments: Sequence[str]) -> str:
-    """Format a call in one line if it fits, else with one line for each argument.
+    """Format a call in one line if it fits; otherwise write each argument on its own line.
 
     >>> call("f", ["a", "b=1"])
     'f(a, b=1)'
@@ -83,7 +83,7 @@ def reconcile(obj: {cls}) -> apis.Outcome:
 
 
 def edge(name: str, source: str, target: str, function: str, rules: str) -> str:
-    """Build the code of an edge between two equal versions.
+    """Build the code of an edge between two versions that have the same fields.
 
     `rules` is the type hint of the argument of the generated function.
     """

@@ -46,7 +46,7 @@ class _Quiet(Log):
 
 
 class FunctionServer:
-    """Serves function revisions and calls them; starts processes only when they are needed."""
+    """Serves function revisions and calls them. Processes are started only if they are needed."""
 
     def __init__(self, folder: Path, settings: PackageSettings) -> None:
         self._folder = folder
@@ -73,7 +73,10 @@ class FunctionServer:
         return self._runtime
 
     async def serve(self, packages: Iterable[Package]) -> None:
-        """Wait until all function revisions can be called; raise FunctionNotServed if one fails."""
+        """Wait until all function revisions can be called.
+
+        Raise FunctionNotServed if a revision fails.
+        """
         waiting = {}
         for each in packages:
             if each.known.address:
@@ -120,7 +123,10 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Return a callable that calls functions. All its calls together may take `seconds`."""
+        """Return a callable that calls functions.
+
+        `seconds` limits the time of all its calls together.
+        """
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 
@@ -152,7 +158,7 @@ class _Asking:
 
 @asynccontextmanager
 async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[FunctionServer]:
-    """Yield a FunctionServer; close it in the end, even if the task is cancelled."""
+    """Yield a FunctionServer. It is closed at the end, even if the task is cancelled."""
     found = FunctionServer(folder, settings)
     try:
         yield found
@@ -162,7 +168,7 @@ async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[Fu
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """Show a line with the progress on a terminal; if stderr is no terminal, print nothing."""
+    """Show a line with the progress on a terminal. If stderr is not a terminal, print nothing."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

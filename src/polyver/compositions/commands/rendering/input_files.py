@@ -96,7 +96,7 @@ class _Metadata(_Unnamed, kw_only=True):
 
 
 class _Observed(msgspec.Struct, rename="camel"):
-    """The required fields of an observed resource, whose name may be missing."""
+    """The required fields of an observed resource. A resource without a name is allowed."""
 
     api_version: str
     kind: str
@@ -125,7 +125,7 @@ def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[LocatedObj
         document.read(shape)
         assert isinstance(document.value, dict)
         given = document.value.get("metadata") or {}
-        # Nothing is applied, so it does not matter who owns which field.
+        # Ignore the owners of fields: no object is applied.
         metadata = {k: v for k, v in given.items() if k != "managedFields"}
         found.append(LocatedObject(document, {**document.value, "metadata": metadata}))
     return found
@@ -142,7 +142,7 @@ def _only(path: str, what: str, shape: type[_Any] = _Any) -> LocatedObject:
 
 
 def read_composite_resource(path: str) -> LocatedObject:
-    """Read the composite resource; only `read_xrd` validates it against a schema."""
+    """Read the composite resource. Only `read_xrd` validates it against a schema."""
     return _only(path, "composite resource", _Composite)
 
 
@@ -174,7 +174,10 @@ def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
 
 
 def read_compositions(path: str) -> list[LocatedObject]:
-    """Read the Compositions and CompositionRevisions; raise an error if there are none."""
+    """Read the Compositions and CompositionRevisions.
+
+    Raise an error if the files contain neither.
+    """
     kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
     found = [_of_kind(each, kinds) for each in _objects(path)]
     if not found:
@@ -252,11 +255,11 @@ def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object
 
 
 def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
-    """Read the observed composed resources; return them by their names in the pipeline.
+    """Read the observed composed resources. Return them by their names in the pipeline.
 
     Some resources cause a warning, because the controller would not pass them to functions:
-    resources of other owners, and resources without a name in the pipeline. They are returned
-    nevertheless, as by Crossplane's command.
+    resources of other owners, and resources without a name in the pipeline. Like Crossplane's
+    command, this function returns these resources nevertheless.
     """
     found: dict[str, LocatedObject] = {}
     for each in _objects(path, _Observed):
@@ -329,7 +332,10 @@ def _decoded(document: Document, key: str, text: str) -> bytes:
 
 
 def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
-    """Build the initial context of the pipeline; if a key has a file and a value, use the value."""
+    """Build the initial context of the pipeline.
+
+    If a key has a file and a value, the value is used.
+    """
     found: Object = {}
     for text in files:
         key, path = _pair(text, "--context-files", "KEY=FILE")

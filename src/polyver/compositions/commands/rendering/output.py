@@ -1,7 +1,7 @@
 """The objects that `polyver render` prints: the composite resource, then its composed resources.
 
-The form of the output is that of Crossplane's command, so tools that compare the output of that
-command can be used.
+The output has the same form as the output of Crossplane's command. So tools that compare such
+outputs can be used.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
     metadata = obj["metadata"]
     names = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     conditions = composite_conditions({"metadata": metadata}, outcome, now=NOW)
-    # Omit Synced: nothing is applied, so it is unknown whether the API server would accept it.
+    # Omit Synced. It is unknown whether the API server would accept the object, because no object
+    # is applied.
     told = [each for each in conditions if each["type"] != "Synced"]
     if "generation" not in metadata:
         told = [{k: v for k, v in each.items() if k != "observedGeneration"} for each in told]
@@ -71,8 +72,8 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
 def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
     """Return a composed resource as it would be applied.
 
-    If its name depends on the uid of the composite resource, which is unknown, the object has
-    `generateName` instead of a name.
+    Its name may depend on the uid of the composite resource, which is unknown here. In this case,
+    the object has `generateName` instead of a name.
     """
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
@@ -102,7 +103,7 @@ def _results(run: PipelineRun, answers: Mapping[str, Response]) -> list[Object]:
 
 
 def _ordered(value: Any) -> Any:
-    """Sort mappings by key, because functions return them in any order."""
+    """Sort mappings by key, because functions return the keys in any order."""
     if isinstance(value, Mapping):
         return {key: _ordered(value[key]) for key in sorted(value)}
     return [_ordered(each) for each in value] if isinstance(value, list | tuple) else value

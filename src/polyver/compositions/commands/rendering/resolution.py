@@ -64,8 +64,8 @@ __all__ = [
 ]
 
 Digest = Callable[[str, str], Awaitable[str]]
-"""Returns the digest of a package, from its reference and the address of an external server, if
-there is one.
+"""Returns the digest of a package. The arguments are the package reference, and the address of an
+external server if there is one.
 """
 _RUNTIME = "render.crossplane.io/runtime"
 _TARGET = "render.crossplane.io/runtime-development-target"
@@ -82,7 +82,7 @@ def composition_revision(
     """Parse the composite resource, and choose its CompositionRevision.
 
     If the input files contain only one composition, it is used even if the composite resource names
-    another one.
+    another composition.
     """
     about = defined or presumed_definition(composite.obj)
     asking = read_composite(composite.obj, about)
@@ -118,7 +118,10 @@ def _content_with(asking: Composite, revision: LocatedObject, written: LocatedOb
 
 
 def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
-    """Return the CompositionRevisions in the input files, and those that Compositions would get."""
+    """Return the CompositionRevisions in the input files, and the revisions of the Compositions.
+
+    The revisions of a Composition are the revisions that it would have after it was applied.
+    """
     there = {each.name: each for each in written if each.kind == COMPOSITION_REVISIONS.kind}
     for each in written:
         if each.kind != COMPOSITION_REVISIONS.kind:
@@ -152,7 +155,7 @@ def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
 
 
 def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
-    """Return the Compositions to choose from, each with the labels of its highest revision."""
+    """Return the Compositions that can be chosen, each with the labels of its highest revision."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
         found[composition_of(each.obj)] = each.obj
@@ -243,7 +246,8 @@ async def _given(written: LocatedObject, digest: Digest) -> Package:
     if not spec.get("digest"):
         try:
             known = replace(known, digest=await digest(spec["image"], known.address))
-        except PolyverError:  # ignore the error, because perhaps no step calls this revision
+        except PolyverError:
+            # ignore the error here, because it is possible that no step calls this revision
             known = replace(known, digest=content_digest(spec["image"]))
     return Package(known, spec["image"], written)
 
@@ -285,7 +289,7 @@ def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `--revision`: for each function, the revision to call instead of the selected one."""
+    """Parse `--revision`: for each function, the revision to call instead of the selection."""
     found: dict[str, str] = {}
     for text in texts:
         function, _, revision = text.partition("=")

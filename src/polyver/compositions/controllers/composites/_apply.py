@@ -49,7 +49,8 @@ __all__ = [
 
 MANAGER: Final = "polyver-composites"
 """Field manager of the fields that polyver sets on composite resources. It is also the prefix of
-the field managers for composed resources: each composite resource has its own.
+the field managers for composed resources. Each composite resource has its own field manager for its
+composed resources.
 """
 
 
@@ -67,7 +68,7 @@ class CompositeApplyProblem:
     reason: str
     message: str
     unserved: bool = False
-    """True if the kind of the composed resource is not served at the moment."""
+    """True if the API server does not serve the kind of the composed resource at the moment."""
     taken: bool = False
     """True if the object belongs to another owner."""
 
@@ -85,11 +86,11 @@ class CompositeApplyResult:
     changed: bool = False
     """True if composed resources have changed, so that the pipeline must run again."""
     later: float = 0.0
-    """Seconds until the changes of other clients are reverted; 0 if there are no such changes."""
+    """Seconds until the changes of other clients are reverted. 0 if there are no such changes."""
 
 
 class _Last(NamedTuple):
-    """Record of the last apply: the object's digest and uid, and the digest of the owned fields."""
+    """Record of the last apply: the object's digest and uid, and a digest of the owned fields."""
 
     wanted: str
     uid: str
@@ -119,7 +120,10 @@ class CompositeApplier:
     async def remove(
         self, composite: Object, removed: Iterable[RemovedResource]
     ) -> CompositeApplyResult:
-        """Delete the given resources, except those that the composite resource does not control."""
+        """Delete the given resources.
+
+        Resources that the composite resource does not control are kept.
+        """
         found, owner = CompositeApplyResult(), composite["metadata"]["uid"]
         for each in removed:
             if controller_of(each.obj) != owner:
@@ -135,7 +139,7 @@ class CompositeApplier:
         metadata = obj["metadata"]
         kind = self._kinds.nearest(obj["apiVersion"], obj["kind"])
         if kind is None or "deletionTimestamp" in metadata:
-            return  # its kind is no longer served, or it is being deleted already
+            return  # the kind is no longer served, or the object is being deleted already
         namespace = metadata.get("namespace", "")
         # Remove the object from the index first, so that its deletion triggers no reconcile.
         self._outputs.note(AppliedObject(kind.group, kind.kind, namespace, metadata["name"]), None)
@@ -148,7 +152,9 @@ class CompositeApplier:
         composed: Sequence[ComposedResource],
         there: Mapping[AppliedObject, Object],
     ) -> CompositeApplyResult:
-        """Apply all composed resources; if the API server refuses one, still apply the others.
+        """Apply all composed resources.
+
+        If the API server refuses a resource, apply the others nevertheless.
 
         `there` contains the objects that exist already.
         """
@@ -200,7 +206,8 @@ class CompositeApplier:
         resource, owner = GroupVersionResource.of(kind), controller_of(each.obj)
         seen = self._outputs.of(part)
         if seen is not None and seen.owner not in ("", owner):
-            # A watch has reported another controller. If it still owns the object, the apply fails.
+            # A watch has reported that another controller owns the object. If this is still true,
+            # the apply fails.
             now = await find(self._client, resource, part.name, part.namespace)
             if now is not None and (stranger := stranger_in(now, owner)):
                 raise AlreadyOwned(stranger)
@@ -219,7 +226,10 @@ def _last(wanted: str, obj: Object, manager: str) -> _Last:
 
 
 def _unfit(composed: ComposedResource, kind: ResourceKind | None) -> CompositeApplyProblem | None:
-    """Return the problem with the kind or the namespace of a composed resource, or None."""
+    """Return the problem with the kind or the namespace of a composed resource.
+
+    Return None if there is no problem.
+    """
     obj = composed.obj
     if kind is None:
         fact = f"no {obj['apiVersion']} {obj['kind']} is served"
@@ -242,7 +252,7 @@ def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> CompositeApp
 async def publish(
     client: Client, composite: Object, secret: Secret, details: Mapping[str, bytes]
 ) -> bool:
-    """Write connection details to a Secret; return True if the Secret changed.
+    """Write connection details to a Secret. Return True if the Secret changed.
 
     Raise Refusal if the Secret has another owner.
     """

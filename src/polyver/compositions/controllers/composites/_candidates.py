@@ -1,7 +1,8 @@
-"""Cache of the objects from which composite resources choose their revisions, fed by watches.
+"""Cache of the objects from which composite resources choose their revisions.
 
-The cache holds only the fields that are needed to choose a revision. A complete CompositionRevision
-is read from the API server when it is used; the most recently used ones are also cached.
+Watches keep the cache up to date. It contains only the fields that are needed to choose a revision.
+A complete CompositionRevision is read from the API server when it is used; the most recently used
+ones are also cached.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
 
 
 def defined_in(kind: ResourceKind, obj: Object) -> tuple[CompositeKind | None]:
-    """Return the kind that a CompositeResourceDefinition defines; None if it is invalid."""
+    """Return the kind that a CompositeResourceDefinition defines.
+
+    Return None if the definition is invalid.
+    """
     del kind
     return (None if check_definition(obj) else read_definition(obj),)
 
@@ -134,9 +138,10 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Return the CompositeResourceDefinition of a kind whose name sorts first.
+        """Return the CompositeResourceDefinition of a kind.
 
-        If several CompositeResourceDefinitions define the same kind, only one can be served.
+        If several CompositeResourceDefinitions define the same kind, only one of them can be
+        served. This is the definition whose name is first in alphabetical order.
         """
         return definitions[min(definitions)]
 
@@ -164,14 +169,17 @@ class CompositionCache:
 
     @property
     def installed(self) -> FunctionLineages:
-        """The lineages of all functions; a new object after each change of a function revision."""
+        """The lineages of all functions.
+
+        After each change of a function revision, this is a new object.
+        """
         if self._installed is None:
             every = (each for some in self._functions.values() for each in some.values())
             self._installed = FunctionLineages(every)
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the lineages of all functions, but with only the given revisions."""
+        """Return the lineages of all functions, reduced to the given revisions."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
 
@@ -183,7 +191,9 @@ class CompositionCache:
         return {*labels.items()} <= {*(noted.obj["metadata"].get("labels") or {}).items()}
 
     async def content(self, revision: str) -> Object | None:
-        """Return a complete CompositionRevision, from the cache or else from the API server.
+        """Return a complete CompositionRevision from the cache.
+
+        If it is not in the cache, read it from the API server.
 
         Return None if it was deleted.
         """
@@ -233,7 +243,7 @@ class CompositionCache:
     def revise(
         self, change: Change[CachedCompositionRevision]
     ) -> dict[str, tuple[Lineage, Lineage]]:
-        """Record a change of a CompositionRevision; return the changed lineages, by Composition.
+        """Record a change of a CompositionRevision. Return the changed lineages, by Composition.
 
         Each lineage is returned as a pair: before the change, and after it.
         """
@@ -251,7 +261,7 @@ class CompositionCache:
         return {each: (before[each], self.lineage(each)) for each in names}
 
     def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:
-        """Record a change of a FunctionRevision; return the changed lineages, by function.
+        """Record a change of a FunctionRevision. Return the changed lineages, by function.
 
         Each lineage is returned as a pair: before the change, and after it.
         """

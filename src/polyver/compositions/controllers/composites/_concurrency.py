@@ -1,9 +1,10 @@
 """Limits for concurrent calls of each function revision, so that a slow one blocks few workers.
 
-Each function revision has a limit (`lane` in the code). If the limit is reached, a composite
-resource first waits for a moment, because calls may end soon. If there is still no room, its key is
-parked: the worker continues with other keys, and the parked key is woken when there is room. So no
-worker waits for a revision that does not answer.
+Each function revision has a concurrency limit (`lane` in the code). If the limit is reached, a
+composite resource first waits for a short time, because calls may end soon. If the limit is still
+reached, the key of the composite resource is recorded as a waiting key (`parked` in the code), and
+the worker continues with other keys. The waiting key is woken when a call is possible. So no worker
+waits for a revision that does not answer.
 
 Some inputs make a function exit or hang. When a function exits, all calls in flight are lost, and
 it is unknown which of their inputs was the cause. So each key that lost a call becomes a *suspect*.
@@ -11,14 +12,15 @@ Its next call is made alone, with no other call of the same revision in flight:
 
 - If the call is answered, the key is no longer a suspect.
 - If the call is lost, and the function has answered other keys since this key lost its previous
-  call, then the input of this key is the cause. The key is *quarantined*: it is tried again alone
-  after a back-off of its own, which starts at one minute, even if other keys get answers meanwhile.
-- If the call is lost, and no key has got an answer since, then the function may fail for all keys.
-  The key remains a suspect.
+  call, then the input of this key is the cause. The key is *quarantined*: its calls are tried again
+  only after a back-off, which starts at one minute, and again alone. The back-off applies even if
+  other keys get answers meanwhile.
+- If the call is lost, and no other key has got an answer since the previous lost call, then the
+  function may fail for all keys. The key remains a suspect.
 
-If a call exceeds its deadline while other keys get answers, the next call of its key need not be
-made alone. Three such calls in a row lead to a quarantine. One or two may be caused by an
-overloaded function.
+A call may also exceed its deadline while other keys get answers. The next call of its key is then
+not made alone. If three such calls of a key are lost in a row, the key is quarantined. Fewer lost
+calls may be caused by an overloaded function.
 
 The quarantine ends when the function answers the key, or when the input of the key changes.
 """
@@ -63,9 +65,9 @@ class _Suspect:
     times: int
     """Number of calls in a row that were lost."""
     strikes: int
-    """Number of these lost calls that the input of the key itself caused."""
+    """Number of these lost calls for which the input of this key is the cause."""
     due: float
-    """Time of the next try, if the key is quarantined; else 0."""
+    """Time of the next try if the key is quarantined; otherwise 0."""
     alone: bool
     """True if no other key may call the revision at the same time."""
 
@@ -75,9 +77,9 @@ class _ConcurrencyLimit(Generic[K]):
     inside: dict[K, float] = field(default_factory=dict)
     """Keys that are calling the revision now, with the time at which each of them began."""
     parked: OrderedDict[K, None] = field(default_factory=OrderedDict)
-    """Keys that wait to be woken, because there was no room."""
+    """Keys that wait because the limit was reached, in the order of arrival."""
     called: set[K] = field(default_factory=set)
-    """Keys that were woken, but have not entered yet."""
+    """Keys that were woken, but have not started their call yet."""
     failing: bool = False
     """True if the last call that ended got no answer. Then only one key at a time may call."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -123,9 +125,10 @@ class ConcurrencyLimits(Generic[K]):
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
-        """Report whether all revisions have room for a call, now or in a moment; occupy the room.
+        """Report whether the limits of all revisions allow a call of this key.
 
-        If a revision has no room, the key is parked, and woken when there is room.
+        If a limit is reached, wait for a short time. If the result is True, the call counts for the
+        limits until `leave`. If it is False, the key waits, and is woken when a call is possible.
         """
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
@@ -152,10 +155,10 @@ class ConcurrencyLimits(Generic[K]):
         silent: str = "",
         lost: LostCall | None = None,
     ) -> None:
-        """Record that a key has ended its calls; wake parked keys.
+        """Record that a key has ended its calls, and wake waiting keys.
 
         `answered` are the function revisions that answered. `silent` is the revision that did not
-        answer; if the function may have received that call, `lost` describes it.
+        answer. If the function may have received that call, `lost` describes the call.
         """
         for name in set(revisions):
             lane = self._lanes.get(name)
@@ -193,14 +196,20 @@ class ConcurrencyLimits(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Report whether a key has lost two calls in a row, so that other keys are called first."""
+        """Report whether a key has lost two or more calls in a row.
+
+        Other keys are then called first.
+        """
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1
 
     def quarantined(
         self, key: K, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision not to be called for a key now, and for how many seconds."""
+        """Return the revision that must not be called for a key now, and for how many seconds.
+
+        Return "" and 0 if all revisions may be called.
+        """
         for name in revisions:
             lane = self._lanes.get(name)
             suspect = lane.suspects.get(key) if lane is not None else None
@@ -229,7 +238,7 @@ class ConcurrencyLimits(Generic[K]):
     def settle(self, key: K) -> None:
         """Record that the reconcile of a key has ended.
 
-        If the key was woken but made no call, other keys are woken.
+        If the key was woken but made no call, wake other keys.
         """
         for name in self._called.pop(key, ()):
             lane = self._lanes.get(name)
@@ -238,7 +247,10 @@ class ConcurrencyLimits(Generic[K]):
                 self._call_back(name, lane)
 
     def open(self, revision: str) -> None:
-        """Wake parked keys after a revision got a new endpoint, because it probably answers now."""
+        """Wake waiting keys after a revision got a new endpoint.
+
+        The revision probably answers now.
+        """
         lane = self._lanes.get(revision)
         if lane is not None:
             lane.failing = False
@@ -269,7 +281,7 @@ class ConcurrencyLimits(Generic[K]):
 
 
 async def _left(lane: _ConcurrencyLimit[K], seconds: float) -> bool:
-    """Wait until a call of any key ends; return False if none ends within `seconds`."""
+    """Wait until a call of any key ends. Return False if no call ends within `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             return await lane.left.wait()

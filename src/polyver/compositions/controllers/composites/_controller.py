@@ -73,10 +73,11 @@ _MOMENTS: Final = 20
 
 
 class CompositeController(Controller[CompositeKey]):
-    """Reconciles composite resources of all kinds, and counts for `Adopted`.
+    """Reconciles composite resources of all kinds, and sets the condition `Adopted`.
 
-    Each composite resource has one key. Compositions and Functions have keys as well: a reconcile
-    with such a key sets the condition `Adopted`. `several` enables the feature FunctionRevisions.
+    Each composite resource has one key. Compositions and Functions have keys too. A reconcile with
+    the key of a Composition or a Function sets its condition `Adopted`. `several` enables the
+    feature FunctionRevisions.
     """
 
     name = "composites"
@@ -120,7 +121,7 @@ class CompositeController(Controller[CompositeKey]):
         )
         self._has_begun = False
         self._waiting: set[CompositeKey] = set()
-        """Keys that need a kind that is not served at the moment."""
+        """Keys of composite resources that need a kind that is not served at the moment."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -134,7 +135,8 @@ class CompositeController(Controller[CompositeKey]):
         await self._calling.close()
 
     def _wake(self, key: CompositeKey) -> None:
-        self.wake(key)  # read the attribute at each call: the controller's loop replaces `wake`
+        # read the attribute at each call, because the loop of the controller replaces `wake`
+        self.wake(key)
 
     def _watch_other_kinds(self) -> None:
         self.watch_anew()
@@ -195,7 +197,10 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Update the index; if the resource now follows other revisions, count `Adopted` again."""
+        """Update the index.
+
+        If the composite resource follows other revisions now, count `Adopted` again.
+        """
         before = self._following.get(key)
         self._following.put(key, state)
         after = self._following.get(key)
@@ -265,10 +270,10 @@ class CompositeController(Controller[CompositeKey]):
         return moved | self._allowed(change.key.name, objects)
 
     def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
-        """Return the keys to reconcile because a revision may now delete objects.
+        """Return the keys to reconcile because a revision is now allowed to delete objects.
 
-        `told` contains the revision before and after a change. The result is empty unless the
-        annotation has changed that allows the revision to delete objects.
+        `told` contains the revision before and after a change. If the annotation that
+        allows this has not changed, the result is empty.
         """
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
@@ -297,7 +302,7 @@ class CompositeController(Controller[CompositeKey]):
 
     async def reconcile(self, key: CompositeKey) -> Requeue | None:
         if not await self._is_synced():
-            # Before the watches are synced, an existing object may look as if it did not exist.
+            # Wait: before the watches are synced, an existing object would be treated as missing.
             return Requeue(_SOON)
         if self._report.is_for(key):
             return await self._report.report(key)
@@ -308,7 +313,7 @@ class CompositeController(Controller[CompositeKey]):
             self._calling.settle(key)
 
     async def _is_synced(self) -> bool:
-        """Wait for a short time until all watches are synced; return whether they are."""
+        """Wait for a short time until all watches are synced. Return whether they are synced."""
         for _ in range(_MOMENTS):
             if self.synced:
                 self._has_begun = True
@@ -338,8 +343,8 @@ class CompositeController(Controller[CompositeKey]):
         self._news.note(key, number_of(after))
         defined = self._known.defined(key.group, key.kind)
         if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
-            # Update the index now, not when a watch reports the write: which composite resources
-            # use a revision must be known without delay.
+            # Update the index immediately, before a watch reports the write. Decisions about
+            # revisions need to know without delay which composite resources use a revision.
             self._put(key, state_of(read_composite(after, defined), number_of(after)))
         if others_in(before) != others_in(after):
             self._wake(key)

@@ -3,7 +3,7 @@
 - `CompositeIndex` finds the composite resources that a change of a revision moves.
 - `AdoptionCounter` counts the composite resources that follow each revision.
 - `OwnWriteFilter` skips watch events that report the controller's own writes.
-- `FailedMoves` records failed moves, so that they are not tried again in vain.
+- `FailedMoves` records failed moves, so that they are not repeated without need.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class CompositeState(Struct, frozen=True, gc=False):
     calls: tuple[tuple[str, str], ...] = ()
     """Functions that composed the resource, each with the function revision that was called."""
     trouble: Follower = ""
-    """Result of the last move: "held" if it would delete objects, "failing" if it failed otherwise,
-    empty if it succeeded.
+    """Result of the last move. "held" if it would delete objects, "failing" if it failed for
+    another reason, empty if it succeeded.
     """
     synced: str = ""
     """Status of the condition `Synced`: True, False, or empty if it is not set."""
@@ -100,7 +100,7 @@ class CompositeState(Struct, frozen=True, gc=False):
 
 
 def state_of(composite: Composite, revision: int) -> CompositeState:
-    """Return the indexed fields of a composite resource; `revision` is its resourceVersion."""
+    """Return the indexed fields of a composite resource. `revision` is its resourceVersion."""
     lineage = Lineage(composite.composition)
     dependent, _, selector, policy = composite_entry(composite, lineage)
     kinds = {(each["apiVersion"].rpartition("/")[0], each["kind"]) for each in composite.resources}
@@ -135,11 +135,14 @@ class CompositeIndex:
         self._uids: dict[str, CompositeKey] = {}
 
     def put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Record the state of a composite resource; `state` is None if the resource was deleted."""
+        """Record the state of a composite resource.
+
+        If the resource was deleted, `state` is None.
+        """
         there = self._states.setdefault(key[:2], {})
         before = there.get(Key(*key[2:]))
         if before is not None and state is not None and before.revision > state.revision:
-            return  # the index has a later state already, from a write of this controller
+            return  # the index already has a later state: this controller has written it
         there.pop(Key(*key[2:]), None)
         if before is not None and self._uids.get(before.uid) == key:
             del self._uids[before.uid]
@@ -190,7 +193,7 @@ class CompositeIndex:
                 yield CompositeKey(*named, *keys[each.dependent.name])
 
     def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:
-        """Yield the composite resources for which a step may call another function revision now.
+        """Yield the composite resources whose steps may call another function revision now.
 
         `before` and `after` are the lineages of the function before and after the change.
         """
@@ -269,7 +272,10 @@ def _entry(state: CompositeState, lineage: Lineage) -> tuple[Dependent, str, Sel
 
 
 def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption]:
-    """Count the followers of each revision by their state; each pair is a revision and a state."""
+    """Count, for each revision, the followers in each state.
+
+    Each element of `followers` is a revision, and the state of one follower of this revision.
+    """
     found: dict[str, Adoption] = {}
     for release, state in followers:
         found[release] = found.get(release, Adoption()).with_follower(state)
@@ -277,12 +283,12 @@ def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption
 
 
 def adopted_fact(adoption: Mapping[str, Adoption]) -> DesiredCondition:
-    """Return the condition `Adopted` of a Composition or a Function, from its adoption."""
+    """Build the condition `Adopted` of a Composition or a Function from its adoption."""
     return DesiredCondition("Adopted", *adopted(dict(sorted(adoption.items())), noun="revisions"))
 
 
 class OwnWriteFilter(Generic[K]):
-    """Separates watch events about the controller's own writes from those about other writes.
+    """Separates watch events about writes of this controller from events about other writes.
 
     It records the resourceVersion of each state that the controller has read or written.
     """
@@ -296,7 +302,8 @@ class OwnWriteFilter(Generic[K]):
     def is_news(self, key: K, revision: int) -> bool:
         """Report whether a watch event with this resourceVersion needs a reconcile."""
         if key in self._told:
-            # The event may report a write of the reconcile that is in progress.
+            # The event may report a write of the reconcile that is in progress. Decide when it has
+            # ended.
             self._told[key] = max(self._told[key], revision)
             return False
         return revision > self._noted.get(key, -1)
@@ -310,7 +317,10 @@ class OwnWriteFilter(Generic[K]):
 
     @contextmanager
     def working(self, key: K) -> Iterator[None]:
-        """Delay watch events during a reconcile; then wake the key if another client wrote."""
+        """Delay watch events during a reconcile.
+
+        Then wake the key if another client has written.
+        """
         self._told[key] = -1
         try:
             yield
@@ -320,7 +330,10 @@ class OwnWriteFilter(Generic[K]):
 
 
 def others_in(obj: Object) -> tuple[Any, ...]:
-    """Return the fields of an object that only other clients write, to detect changes by them."""
+    """Return the fields of an object that only other clients write.
+
+    Changes of these fields show writes of other clients.
+    """
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
     inside = spec.get("crossplane")
@@ -373,9 +386,11 @@ class FailedMoves:
         self._known.pop(key, None)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Forget failed moves to combinations with this revision; return the keys to reconcile.
+        """Remove the records of failed moves to combinations with this revision.
 
-        This is called when an annotation begins to allow the revision to delete objects.
+        Return the keys to reconcile.
+
+        This method is called when an annotation begins to allow the revision to delete objects.
         """
         found = [key for key, some in self._known.items() if any(revision in each for each in some)]
         for key in found:

@@ -52,7 +52,7 @@ _KEPT: Final = 4096
 SECRETS = GroupVersionResource("", "v1", "secrets")
 _PAGE: Final = 500
 _MOST: Final = 5000
-"""Maximum number of objects for one requirement: with more objects, the request to the function
+"""Maximum number of objects for one requirement. With more objects, the request to the function
 would become too large.
 """
 _AT: Final = "requirements"
@@ -75,7 +75,10 @@ class Kinds:
         return self._kinds.get((api_version, kind))
 
     def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
-        """Return the kind in this API version, else in another served version of the same group."""
+        """Return the kind in this API version.
+
+        If this version is not served, return the kind in another version of the group.
+        """
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))
 
@@ -93,7 +96,10 @@ class ObservedComposedResource(Struct, frozen=True, gc=False):
     """The resourceVersion of the object."""
 
     def differs(self, other: ObservedComposedResource | None) -> bool:
-        """Report whether the object has changed in any field, as functions get the whole object."""
+        """Report whether any field of the object has changed.
+
+        Functions get the whole object, so each field counts.
+        """
         return other is None or self.revision != other.revision
 
 
@@ -109,7 +115,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
     def __init__(
         self, changed: Callable[[], None], owner: Callable[[str], CompositeKey | None]
     ) -> None:
-        """Create an index; `owner` maps the uid of a composite resource to its key."""
+        """Create an index. `owner` returns the key of a composite resource with this uid."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
         )
@@ -117,7 +123,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
     def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
-        """Let the key be reconciled when the object has been deleted or has lost its controller."""
+        """Reconcile the key when the object has been deleted, or has lost its controller."""
         self._awaited.setdefault(part, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
@@ -143,7 +149,10 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
             self._objects.popitem(last=False)
 
     def kept(self, part: AppliedObject) -> Object | None:
-        """Return the cached object, or None if a watch has reported a later version of it."""
+        """Return the cached object.
+
+        Return None if a watch has reported a later version of the object.
+        """
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):
             return None
@@ -161,7 +170,10 @@ class Observation:
 
 
 class CompositeObserver:
-    """Reads composed resources and Secrets; composed resources come from the cache if possible."""
+    """Reads composed resources and Secrets.
+
+    Composed resources are read from the cache if possible.
+    """
 
     def __init__(self, client: Client, kinds: Kinds, outputs: ComposedOutputs) -> None:
         self._client = client
@@ -251,7 +263,7 @@ class RequiredResourceReader:
         self._kinds = kinds
 
     async def look(self, wanted: Requirements) -> FoundRequirements:
-        """Read the required resources and schemas that exist; raise Refusal if that fails."""
+        """Read the required resources and schemas that exist. Raise Refusal if reading fails."""
         return FoundRequirements(
             await self._all(wanted.resources, "resources"),
             await self._all(wanted.extra_resources, "extra_resources"),
@@ -311,7 +323,10 @@ class RequiredResourceReader:
                 return found
 
     async def _schema(self, wanted: SchemaSelector) -> dict[str, Any]:
-        """Return the schema of a kind from its CustomResourceDefinition; empty if there is none."""
+        """Return the schema of a kind from its CustomResourceDefinition.
+
+        Return {} if there is no schema.
+        """
         kind = self._kinds.find(wanted.api_version, wanted.kind)
         if kind is None:
             return {}

@@ -6,7 +6,7 @@ A function that does not answer delays only the composite resources whose pipeli
 controller and `polyver render`, which has no API server, share this code.
 
 Functions get credentials and connection details, and may quote them in a result, a condition or an
-error. An API server may quote them in an error as well. Therefore the messages that a composite
+error. An API server may also quote them in an error. Therefore the messages that a composite
 resource reports are masked. Status fields that functions set are not masked, because they are
 desired content and not messages.
 """
@@ -65,14 +65,14 @@ class CompositeLimits:
     workers: int = 64
     """Number of composite resources that are reconciled concurrently."""
     lane: int = 16
-    """Number of composite resources that may call the same function revision concurrently."""
+    """Maximum number of composite resources that call the same function revision concurrently."""
     resync: float = 600.0
     """Interval after which a composite resource is reconciled even if nothing has changed."""
     shortest: float = 1.0
     """Lower bound for the time to live that a function sets in its response."""
     quiet: float = 15.0
-    """Time for which it is not reported that a function does not answer, because the function may
-    be starting.
+    """Seconds for which a missing answer of a function is not reported. The function may be
+    starting.
     """
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     """Back-off of failed reconciles."""
@@ -89,7 +89,7 @@ class PipelineCalls:
     input_of: Callable[[], str]
     """Returns a digest of all inputs of the run."""
     answered: set[str] = field(default_factory=set)
-    """Function revisions that answered; an error is an answer too."""
+    """Function revisions that answered. A response with an error is an answer too."""
     silent: str = ""
     """The function revision that did not answer; empty if there is none."""
     lost: LostCall | None = None
@@ -128,7 +128,7 @@ class RevisionCaller:
             wake, clock, width=limits.lane, quarantine=limits.quarantine
         )
         self._stuck: dict[str, set[CompositeKey]] = {}
-        """For each function revision that could not be called: the keys that wait for it."""
+        """Keys that wait for each function revision that could not be called."""
         self._endpoints: dict[str, str] = {}
         self._forgetting: set[asyncio.Task[None]] = set()
 
@@ -145,22 +145,29 @@ class RevisionCaller:
             fact = f"cannot be reached: {error}"
             unreachable = CallFailure.UNREACHABLE
             raise FunctionFailed(unreachable, fact, revision=step.revision) from None
-        # Do not resend the request of a suspect: the input could make the function exit twice.
+        # Do not send the request of a suspect a second time: its input could make the function exit
+        # again.
         resend = not self._lanes.is_suspect(key, step.revision)
         return await self.caller.call(endpoint, request, within=self._seconds, resend=resend)
 
     def quarantined(
         self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision not to be called for a key now, and for how many seconds."""
+        """Return the revision that must not be called for a key now, and for how many seconds."""
         return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
-        """Report whether a run may begin now. If not, its key is woken when the run may begin."""
+        """Report whether a run may begin now.
+
+        If it may not, the key is woken when the run may begin.
+        """
         return await self._lanes.enter(key, revisions)
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
-        """Record the end of a run; wake the keys that wait for a revision that answered in it."""
+        """Record the end of a run.
+
+        Wake the keys that wait for a revision that answered in this run.
+        """
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
         # The key no longer waits for these revisions. It may have waited for them because of a
@@ -198,7 +205,7 @@ class RevisionCaller:
                     del self._stuck[name]
 
     def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
-        """Record the endpoint of a function revision; return the keys to reconcile.
+        """Record the endpoint of a function revision. Return the keys to reconcile.
 
         `endpoint` is empty if the revision is not served. A key that has lost several calls in a
         row is not returned: its input might make the function exit again before other keys get an
@@ -220,13 +227,13 @@ class RevisionCaller:
 
 
 Ask = Callable[[ResolvedStep, Request], Awaitable[Response]]
-"""Calls the function revision of a step; raises FunctionFailed if the call fails."""
+"""Calls the function revision of a step. Raises FunctionFailed if the call fails."""
 Look = Callable[[Requirements], Awaitable[FoundRequirements]]
-"""Looks up the resources that a function requires; raises Refusal if they cannot be looked up."""
+"""Looks up the resources that a function requires. Raises Refusal if the lookup fails."""
 
 
 async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
-    """Run a pipeline to its end, and return the final state: successful or failed."""
+    """Run a pipeline to its end. Return the final state, which is successful or failed."""
     while True:
         effect = decide(run)
         match effect:

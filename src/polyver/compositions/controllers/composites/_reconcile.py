@@ -111,7 +111,7 @@ class Work:
     found: Object
     """The composite resource in the state in which this reconcile last read or wrote it."""
     noted: Callable[[CompositeKey, Object, Object], None]
-    """Callback for each write of the composite resource; it gets the object before and after the
+    """Callback for each write of the composite resource. It gets the object before and after the
     write.
     """
     wait: Callable[[CompositeKey], None]
@@ -164,7 +164,7 @@ class _Ran:
     there: Observation
     outcome: PipelineOutcome
     silent: str
-    """The function revision that did not answer; empty if all function revisions answered."""
+    """The function revision that did not answer. Empty if all function revisions answered."""
 
 
 class Composer:
@@ -196,15 +196,15 @@ class Composer:
         self._moves = FailedMoves(clock, seconds=limits.resync)
         self._failures: dict[CompositeKey, int] = {}
         self._silent: dict[CompositeKey, float] = {}
-        """For each composite resource: since when a function of the combination in use has not
-        answered.
+        """For each composite resource: the time of the first call without an answer, if a function
+        of the combination in use does not answer.
         """
         self._since: dict[CompositeKey, float] = {}
-        """For each composite resource: since when a function of the combination to move to has not
-        answered.
+        """For each composite resource: the time of the first failure, if a function of the
+        combination to move to does not answer.
         """
-        # Changes that a run made itself are reconciled again at once. The back-off limits the rate
-        # if each reconcile makes another change.
+        # After a run has changed objects, the composite resource is reconciled again immediately.
+        # The back-off limits the rate if each reconcile makes another change.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
         self._again = RevertBackoff[CompositeKey](clock, again, quiet=30.0)
         self._runs = 0
@@ -266,7 +266,7 @@ class Composer:
     async def _compose(
         self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
     ) -> Requeue | None:
-        """Run the pipeline with one combination; apply the result, or report the failure.
+        """Run the pipeline with one combination. Apply the result, or report the failure.
 
         If a move to another combination has failed before, `failed` is this move, and it is
         reported as well.
@@ -290,7 +290,7 @@ class Composer:
     async def _run(self, work: Work, resolved: _Resolved) -> _Ran | None:
         """Run a pipeline. Return None if the concurrency limit of a function revision is reached.
 
-        After None, the key is reconciled again as soon as the function revision has room.
+        After None, the key is reconciled again as soon as the limit allows a call.
         """
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
@@ -369,7 +369,10 @@ class Composer:
     async def _taken(
         self, work: Work, composition: str, resolved: _Resolved, pinned: str
     ) -> Requeue | FailedCompositeMove | None:
-        """Try to move to a combination. Apply its result, or return why the move fails."""
+        """Try to move to a combination.
+
+        Apply its result, or return the reason why the move failed.
+        """
         given, installed = self._input_of(work, resolved)(), self._known.installed
         known = self._moves.get(work.key, resolved.combination, given)
         if known is not None:
@@ -386,10 +389,12 @@ class Composer:
         return self._current(result, installed)
 
     def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
-        """Return `result`; or an immediate requeue, if function revisions changed meanwhile.
+        """Return `result`.
 
-        The requeue is needed, because no watch triggers a reconcile: the index of composite
-        resources has only the revisions in their status.
+        If function revisions have changed meanwhile, return an immediate requeue instead.
+
+        The requeue is needed because no watch causes a reconcile: the index of composite resources
+        contains only the revisions in their status.
         """
         return result if self._known.installed is installed else Requeue(0.0)
 
@@ -465,7 +470,7 @@ class Composer:
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
         """Report a failed move, and leave the composed resources as they are.
 
-        This happens if the functions of the combination in use cannot be called either.
+        This function is used if the functions of the combination in use also cannot be called.
         """
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
@@ -477,7 +482,8 @@ class Composer:
             work.wrote(await self._telling.stayed(work.resource, work.found, updated))
             await self._tell_events(work, [event], ())
         else:
-            # The user's latest changes have not been composed, so Synced must become false as well.
+            # The latest changes of the user have not been composed. So Synced must become False
+            # too.
             refusal = Refusal(failed.reason, updated.message)
             await self._failed(work, replace(refused(refusal), updated=updated))
         return self._retry(work.key) if failed.passes else Requeue(self._limits.resync)
@@ -519,10 +525,14 @@ class Composer:
         return _Resolved(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
-        """Write references to the chosen Composition and revision to the spec, before their use."""
+        """Write references to the chosen Composition and revision to the spec.
+
+        The references are written before the Composition and the revision are used.
+        """
         change = references_patch(work.composite, composition, revision)
         if change:
-            # Send the resourceVersion: the user may have changed these references meanwhile.
+            # Send the resourceVersion, because the user may have changed these references
+            # meanwhile.
             await self._patch(work, {**change, "metadata": precondition(work.found)})
 
     async def _patch(self, work: Work, change: dict[str, Any]) -> None:
@@ -625,8 +635,8 @@ class Composer:
     def _may_be_starting(self, work: Work) -> bool:
         """Report whether a function that does not answer may still be starting.
 
-        This is the case if the composite resource is synced, and the function has not answered for
-        only a short time.
+        This is the case if the composite resource is synced, and if the time without an answer is
+        still short.
         """
         now = self._clock.time()
         since = self._silent.setdefault(work.key, now)
@@ -656,7 +666,9 @@ def _recorded(found: Object) -> dict[str, str]:
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
-    """Return the outcome. If `revision` is not empty, add to the messages that it is quarantined.
+    """Return the outcome.
+
+    If `revision` is not empty, its messages state that `revision` is quarantined.
 
     A quarantined function revision is not called for this composite resource for some time.
     """

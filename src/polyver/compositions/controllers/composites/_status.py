@@ -40,8 +40,8 @@ __all__ = ["AdoptionReport", "CompositeStatusWriter", "is_paused", "is_synced"]
 
 _SYSTEM = ("Synced", "Ready")
 _EVERY: Final = 1.0
-"""Minimum seconds between two counts for one Composition or Function, because many composite
-resources can move at the same time.
+"""Minimum seconds between two counts for one Composition or Function. The limit is needed because
+many composite resources can move at the same time.
 """
 _RESOURCES: Final = {"Composition": COMPOSITIONS, "Function": FUNCTIONS}
 
@@ -72,7 +72,7 @@ class CompositeStatusWriter:
         self._told.pop(key, None)
 
     async def events(self, key: CompositeKey, about: Object, told: Iterable[PipelineEvent]) -> None:
-        """Emit those events that the previous reconcile of this key did not emit."""
+        """Emit the events that the previous reconcile of this key did not emit."""
         now = frozenset(told)
         before = self._told.get(key, frozenset())
         for each in sorted(now - before, key=lambda each: (each.reason, each.message)):
@@ -93,7 +93,10 @@ class CompositeStatusWriter:
     async def failed(
         self, resource: GroupVersionResource, found: Object, outcome: PipelineOutcome
     ) -> Object:
-        """Set the conditions of a failure; keep the status fields that the outcome does not set."""
+        """Set the conditions of a failure.
+
+        Status fields that are not in the outcome keep their values.
+        """
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
         told = {"Synced", *outcome.types}
         status = {**_kept(found), **outcome.status}
@@ -137,10 +140,10 @@ class CompositeStatusWriter:
         conditions: Iterable[Object],
         told: set[str],
     ) -> Object:
-        """Apply a status, if it differs from the present status.
+        """Apply a status if it differs from the current status.
 
-        Only two sorts of conditions are applied: those with a type in `told`, and those that
-        polyver has applied before.
+        A condition is applied only if its type is in `told`, or if polyver has applied the
+        condition before.
         """
         fields = _owned(found)
         owned = fields.get("f:conditions") or {}
@@ -180,15 +183,15 @@ def _owned(found: Object) -> Fields:
 
 
 def _kept(found: Object) -> Object:
-    """Return the status fields that polyver applied last, with their present values."""
+    """Return the status fields that polyver applied last, with their current values."""
     kept = _projected(found.get("status") or {}, _owned(found))
     return kept if isinstance(kept, dict) else {}
 
 
 def _projected(value: object, fields: Fields) -> object:
-    """Return the part of a value that `fields`, in the format of fieldsV1, covers.
+    """Return the part of a value that `fields` covers.
 
-    A leaf of `fields` covers the whole value.
+    `fields` has the format of fieldsV1. A leaf of `fields` covers the whole value.
     """
     inside = {name: each for name, each in fields.items() if name[:2] in ("f:", "k:")}
     if not inside:
@@ -228,7 +231,10 @@ def _covers(wanted: object, fields: Fields) -> bool:
 
 
 def _says(found: object, wanted: object) -> bool:
-    """Report whether a status has all desired fields with equal values, besides other fields."""
+    """Report whether a status has all desired fields with equal values.
+
+    It may have other fields too.
+    """
     if isinstance(wanted, Mapping):
         there = found if isinstance(found, Mapping) else {}
         return all(
@@ -247,7 +253,7 @@ def _same(name: str, found: object, wanted: object) -> bool:
 class AdoptionReport:
     """Sets `Adopted` of Compositions and Functions.
 
-    The condition shows how many composite resources have moved to each revision.
+    This condition shows how many composite resources have moved to each revision.
     """
 
     def __init__(
@@ -270,7 +276,7 @@ class AdoptionReport:
         return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
 
     async def report(self, key: CompositeKey) -> Requeue | None:
-        """Count composite resources, set `Adopted`, and emit events; return when to count again."""
+        """Count composite resources, set `Adopted`, and emit events. Return when to count again."""
         left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
         if left > 0:
             return Requeue(left)
@@ -299,7 +305,7 @@ class AdoptionReport:
         await write_status(self._client, resource, obj, status, manager=MANAGER)
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
-        """Emit one event for each revision that all its followers have tried."""
+        """Emit one event for each revision to which all followers have tried to move."""
         before = (find_condition(obj, "Adopted") or {}).get("message", "")
         for name, each in adoption.items():
             known = obj["metadata"]["uid"], name

@@ -70,7 +70,7 @@ class CompositeUsers:
         self._users: dict[str, dict[_User, None]] = {}
 
     def of(self, revision: str) -> Sequence[str]:
-        """Return the composite resources that use a revision, named as in messages."""
+        """Return the composite resources that use a revision, in the form `KIND NAMESPACE/NAME`."""
         return [shown(kind, *reversed(key)) for _, kind, key in self._users.get(revision, ())]
 
     def observe(self, kind: ResourceKind, change: Change[str]) -> set[str]:
@@ -87,7 +87,10 @@ class CompositeUsers:
         return touched - {""}
 
     def forget(self, kind: ResourceKind) -> set[str]:
-        """Remove the users of a kind that is no longer served; return the revisions unused then."""
+        """Remove the users of a kind that is no longer served.
+
+        Return the revisions that are then unused.
+        """
         gone = [
             (revision, user)
             for revision, users in self._users.items()
@@ -97,7 +100,7 @@ class CompositeUsers:
         return {self._drop(*each) for each in gone} - {""}
 
     def _drop(self, revision: str, user: _User) -> str:
-        """Remove a user; return the revision if it has no users now, else an empty string."""
+        """Remove a user. Return the revision if it has no users now; otherwise return ""."""
         users = self._users.get(revision)
         if users is None or user not in users:
             return ""
@@ -108,12 +111,15 @@ class CompositeUsers:
         return revision
 
     def used(self, revisions: Iterable[str]) -> set[str]:
-        """Return those of the given revisions that are in use."""
+        """Return the given revisions that are in use."""
         return {each for each in revisions if each in self._users}
 
 
 class CompositionController(Controller[str]):
-    """Reconciles Compositions. The key is the name; changes of revisions and users also wake it."""
+    """Reconciles Compositions.
+
+    The key is the name. Changes of revisions and users cause a reconcile too.
+    """
 
     name = "compositions"
 
@@ -214,7 +220,8 @@ class CompositionController(Controller[str]):
 
     async def _change(self, obj: Object, change: Object) -> None:
         metadata = obj["metadata"]
-        # Send the resourceVersion: if the object has changed, the decision must be made again.
+        # Send the resourceVersion. If the object has changed meanwhile, the patch fails, and the
+        # decision is made again.
         change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         await self._client.patch(
             COMPOSITION_REVISIONS, metadata["name"], change=change, manager=POLYVER
@@ -223,7 +230,9 @@ class CompositionController(Controller[str]):
     # Finalizers of objects in use.
 
     async def _hold(self, obj: Object | None, revisions: dict[str, Object]) -> Object | None:
-        """Add the finalizer to a Composition and revisions in use; remove it from those not in use.
+        """Add the finalizer to a Composition and revisions in use.
+
+        Remove it from objects that are not in use.
 
         The finalizer is also removed from an object that is being deleted by force.
         """

@@ -1,8 +1,8 @@
 """Controller of CompositeResourceDefinitions: applies the CRD of each kind that they define.
 
-In this module, a definition is a CompositeResourceDefinition. If there is a Conversion object for
-the kind, it takes precedence over `spec.conversion` of the definition. CRDs of other owners are not
-changed. A definition whose kind still has objects is deleted only by force.
+In this module, a definition is a CompositeResourceDefinition. If a Conversion object exists for the
+kind, the Conversion takes precedence over `spec.conversion` of the definition. CRDs of other owners
+are not changed. A definition whose kind still has objects is deleted only by force.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _LATER = 10.0
 remain.
 """
 _ORPHAN = "orphan"
-"""The finalizer that makes Kubernetes delete an object without its dependents."""
+"""The finalizer `orphan`. With it, Kubernetes deletes an object without deleting its dependents."""
 
 
 class CompositeDefinitionController(Controller[str]):
-    """Reconciles CompositeResourceDefinitions. The key is the name; the CRD has the same name."""
+    """Reconciles CompositeResourceDefinitions. The key is the name. The CRD has the same name."""
 
     name = "compositeresourcedefinitions"
 
@@ -117,7 +117,7 @@ class CompositeDefinitionController(Controller[str]):
     def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
         """Return the key of the definition of a deleted composite resource.
 
-        The definition may be waiting for the deletion of its last composite resource.
+        The definition may be waiting until its last composite resource is deleted.
         """
         gone = change.after is None and kind.resource in self._known
         return (kind.resource,) if gone else ()
@@ -141,7 +141,10 @@ class CompositeDefinitionController(Controller[str]):
     # The CRD.
 
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
-        """Apply the CRD of a definition; return it, and refusals if the CRD is not as desired."""
+        """Apply the CRD of a definition.
+
+        Return the CRD, and refusals if it differs from the desired CRD.
+        """
         try:
             if crd is not None and lost_fields(obj, crd):
                 refusals = check_conversion(obj, crd, await self._composed.composites(crd))
@@ -165,12 +168,15 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """If the kind has no objects, remove undefined versions from the CRD's `storedVersions`."""
+        """Remove versions that are no longer defined from the CRD's `storedVersions`.
+
+        This is done only if the kind has no objects.
+        """
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
             return crd, refusals
-        # After this apply, objects are stored in the new version. The second check finds objects
-        # that were created before it.
+        # After this apply, objects are stored in the new version. Check again, to find objects that
+        # were created in the old version before this apply.
         crd = await self._apply(crd_content(obj, crd), is_there=True)
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
@@ -186,8 +192,8 @@ class CompositeDefinitionController(Controller[str]):
         ), []
 
     async def _apply(self, content: Object, *, is_there: bool) -> Object:
-        # Use force only for an existing CRD, which belongs to polyver: another client may be
-        # creating a CRD of this name at the same time.
+        # Use force only if the CRD exists: then it belongs to polyver. If it does not exist,
+        # another client may be creating a CRD of this name at the same time.
         return await self._client.apply(CRDS, content, manager=APPLIER, force=is_there)
 
     async def _convert(self, obj: Object, crd: Object) -> Object:

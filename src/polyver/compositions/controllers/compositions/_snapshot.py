@@ -51,13 +51,15 @@ def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
 
 
 class ClientCompositionLookup:
-    """Reads CRDs, CompositionRevisions and composite resources from an API server on demand."""
+    """Reads, on demand, CRDs, CompositionRevisions and composite resources from an API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CRD that has the name of a CompositeResourceDefinition; None if there is none.
+        """Return the CRD that has the name of a CompositeResourceDefinition.
+
+        Return None if the CRD does not exist.
 
         The CRD may have another owner.
         """
@@ -71,10 +73,10 @@ class ClientCompositionLookup:
         return (await self._client.list(COMPOSITION_REVISIONS, labels=labels)).items
 
     async def composites(self, crd: Object) -> list[str]:
-        """Return the names of some objects of the kind of a CRD; empty if there are none.
+        """Return the names of some objects of a CRD's kind. The result is empty if there are none.
 
-        Raise ApiError if the objects cannot be read in any version, which can happen for a moment
-        after a change of the versions.
+        Raise ApiError if the objects cannot be read in any version, which can happen for a short
+        time after a change of the versions.
         """
         spec = crd["spec"]
         if not _is_established(crd):

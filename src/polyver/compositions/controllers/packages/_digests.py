@@ -33,19 +33,23 @@ class DigestRequest:
     package: str
     address: str = ""
     repeated: bool = False
-    """True if the digest must be computed regularly, because the content may change."""
+    """True if the content may change, so that the digest must be computed regularly."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestLookup:
-    """The digest of a package, or the problem with it; both are empty until it is computed."""
+    """The digest of a package, or the problem with the package.
+
+    Both are empty until the digest is computed.
+    """
 
     digest: str | None = None
     problem: str = ""
     reason: str = ""
-    """The reason of the problem as one word; empty if there is no problem."""
+    """The reason of the problem as one word. Empty if there is no problem."""
     again: float | None = None
-    """Seconds after which `Digests.answer` must be called again; None if that is not needed."""
+    """Seconds after which `Digests.answer` must be called again. None if no further call is needed.
+    """
 
 
 @dataclass(slots=True)
@@ -60,7 +64,10 @@ class _Asked:
 
 
 class Digests:
-    """Lets a runtime compute the digests of packages; wakes a Function when its digest is known."""
+    """Uses a runtime to compute the digests of packages.
+
+    Wakes a Function when its digest is known.
+    """
 
     def __init__(
         self,
@@ -80,7 +87,10 @@ class Digests:
         self._asked: dict[str, _Asked] = {}
 
     def answer(self, function: str, question: DigestRequest) -> DigestLookup:
-        """Return the digest of a package if it is known; start to compute it if this is due."""
+        """Return the digest of a package if it is known.
+
+        Start to compute the digest if this is due.
+        """
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
             self.forget(function)

@@ -60,7 +60,10 @@ _LATER = 1.0
 
 
 class FunctionController(Controller[str]):
-    """Reconciles Functions. The key is the name; changes of revisions and users also wake it."""
+    """Reconciles Functions.
+
+    The key is the name. Changes of revisions and users cause a reconcile too.
+    """
 
     name = "functions"
 
@@ -103,7 +106,8 @@ class FunctionController(Controller[str]):
         await self._digests.close()
 
     def _wake(self, key: str) -> None:
-        self.wake(key)  # read the attribute at each call: the controller's loop replaces `wake`
+        # read the attribute at each call, because the loop of the controller replaces `wake`
+        self.wake(key)
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await self._installed.function(key)
@@ -116,7 +120,7 @@ class FunctionController(Controller[str]):
         function, known = read_function(obj), [*map(known_revision, revisions.values())]
         refusals = check_package(obj, several=self._several)
         answer = DigestLookup() if refusals else self._answer(function, obj, known)
-        # Before the watches are synced, a function in use may look as if it were unused.
+        # Wait: before the watches are synced, a function in use would be treated as unused.
         uses = await self._installed.uses(key) if self.synced else None
         plan = decide(function, known, answer.digest, uses)
         refusals += plan.refusals
@@ -130,7 +134,7 @@ class FunctionController(Controller[str]):
             if current is not None and allows_deletion(obj) and not allows_deletion(current):
                 allowed = {"metadata": {"annotations": {ALLOW_DELETION: "true"}}}
                 await self._change(current, allowed)
-        # While the current revision is unknown, report the state of the last known one.
+        # While the current revision is unknown, report the state of the last known revision.
         shown = plan.current or (obj.get("status") or {}).get("currentRevision", "")
         asking = answer.digest is None and not answer.problem
         reason = answer.reason or UNPACKING
@@ -160,7 +164,10 @@ class FunctionController(Controller[str]):
     async def _hold(
         self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
     ) -> Object:
-        """Add the finalizer to a Function and revisions in use; remove it from those not in use."""
+        """Add the finalizer to a Function and revisions in use.
+
+        Remove it from objects that are not in use.
+        """
         for name, each in revisions.items():
             if name not in used:
                 await remove_finalizer(self._client, FUNCTION_REVISIONS, each, IN_USE)
@@ -216,7 +223,8 @@ class FunctionController(Controller[str]):
 
     async def _change(self, obj: Object, change: Object) -> Object:
         metadata = obj["metadata"]
-        # Send the resourceVersion: if the object has changed, the decision must be made again.
+        # Send the resourceVersion. If the object has changed meanwhile, the patch fails, and the
+        # decision is made again.
         change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         return await self._client.patch(
             FUNCTION_REVISIONS, metadata["name"], change=change, manager=POLYVER

@@ -1,7 +1,7 @@
 """Reads Functions, their revisions and their users from an API server.
 
-The users of Functions are the steps of compositions. `Compositions` keeps them in memory, fed by
-watches; `CompositionsOn` reads them on demand.
+The users of Functions are the steps of compositions. `Compositions` keeps the steps in memory, and
+watches update them. `CompositionsOn` reads the steps on demand.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class Users(Protocol):
 
 
 class Dependents(Users, Protocol):
-    """Finds the users of functions in memory, kept up to date by watches; for controllers."""
+    """Finds the users of functions in memory, for controllers. Watches keep the data up to date."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
-        """The watches that keep the users up to date. They return names of functions as keys."""
+        """The watches that keep the users up to date. Their keys are names of functions."""
         ...
 
 
@@ -85,7 +85,10 @@ class NoDependents:
 
 
 class Compositions:
-    """Index of CompositionRevisions and the composite resources that use them, fed by watches."""
+    """Index of CompositionRevisions and of the composite resources that use them.
+
+    Watches update it.
+    """
 
     def __init__(self) -> None:
         self._pipelines: dict[str, CompositionPipeline] = {}
@@ -120,7 +123,7 @@ class Compositions:
             self._pipelines[change.key.name] = change.after
         told = {each for each in (change.before, change.after) if each is not None}
         compositions = {each.composition for each in told}
-        # The change may make another revision of the composition the newest one.
+        # The change may make another revision the newest revision of the composition.
         told |= {each for each in self._pipelines.values() if each.composition in compositions}
         return {function for each in told for function in each.functions}
 
@@ -142,7 +145,7 @@ class Compositions:
 
 
 class CompositionsOn:
-    """Reads CompositionRevisions and the composite resources that use them on demand."""
+    """Reads, on demand, CompositionRevisions and the composite resources that use them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -176,7 +179,7 @@ class CompositionsOn:
 
 
 def composites(discovery: Discovery) -> list[ResourceKind]:
-    """Return the kinds of composite resources, which discovery shows by their common category."""
+    """Return the kinds of composite resources. Discovery shows them with a common category."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 
@@ -187,13 +190,13 @@ def _pipeline(kind: ResourceKind, obj: Object) -> CompositionPipeline:
 
 
 def keep_revision(kind: ResourceKind, obj: Object) -> str:
-    """Return the CompositionRevision that a composite resource uses; empty if it uses none."""
+    """Return the CompositionRevision that a composite resource uses. Return "" if it uses none."""
     del kind
     return revision_used(obj)
 
 
 def observe_name(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    """Return the name of an object as the key to reconcile, if its observed fields changed."""
+    """Return the name of an object as the key to reconcile if its observed fields changed."""
     del kind
     return (change.key.name,) if change.before != change.after else ()
 

@@ -1,4 +1,4 @@
-"""Controller of FunctionRevisions: lets a runtime serve each active revision at an endpoint."""
+"""Controller of FunctionRevisions: uses a runtime to serve each active revision at an endpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ __all__ = ["FunctionRevisionController"]
 
 
 class FunctionRevisionController(Controller[str]):
-    """Reconciles FunctionRevisions. The key is the name; changes in the runtime also wake it.
+    """Reconciles FunctionRevisions.
+
+    The key is the name. Changes in the runtime cause a reconcile too.
 
     The controller owns the runtime: when the controller is closed, it closes the runtime.
     """
@@ -56,7 +58,8 @@ class FunctionRevisionController(Controller[str]):
         await self._runtime.close()
 
     def _wake(self, name: str) -> None:
-        self.wake(name)  # read the attribute at each call: the controller's loop replaces `wake`
+        # read the attribute at each call, because the loop of the controller replaces `wake`
+        self.wake(name)
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await find(self._client, FUNCTION_REVISIONS, key)
@@ -97,7 +100,8 @@ class FunctionRevisionController(Controller[str]):
 def _is_wanted(obj: Object) -> bool:
     """Report whether a function revision must be served.
 
-    An active revision is served. If it is being deleted, it is served only while it is in use.
+    An active revision is served. If an active revision is being deleted, it is served only while it
+    is in use.
     """
     metadata = obj["metadata"]
     held = has_finalizer(obj, IN_USE)

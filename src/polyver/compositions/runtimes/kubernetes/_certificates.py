@@ -44,7 +44,10 @@ class ClusterCertificates:
         self._one_at_a_time = asyncio.Lock()
 
     async def fitting(self, revision: str, before: IssuedCertificate | None) -> IssuedCertificate:
-        """Return `before`, the certificates of a revision, or new ones if they must be renewed."""
+        """Return valid certificates for a revision.
+
+        These are the certificates `before` or, if they must be renewed, new certificates.
+        """
         authorities, now = await self._authorities(), self._clock.now()
         names = server_names(revision, namespace=self._namespace)
         if before is not None and not renewal(before, authorities, names, now):
@@ -59,7 +62,10 @@ class ClusterCertificates:
         return Trust(self._caller.bundle, self._caller.pair, revision)
 
     async def _authorities(self) -> Authorities:
-        """Return the certificate authorities. If a rotation is due, perform and store it first."""
+        """Return the certificate authorities.
+
+        If a rotation is due, it is performed and stored first.
+        """
         async with self._one_at_a_time:
             age = self._clock.time() - self._read_at
             if self._known is not None and age < _READ_EVERY:
@@ -73,7 +79,7 @@ class ClusterCertificates:
             raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
-        """Read the authorities, and store a due rotation; return None after a write conflict."""
+        """Read the authorities, and store a due rotation. Return None after a write conflict."""
         kept = await find(self._client, SECRETS, AUTHORITIES, self._namespace)
         before = self._decoded(kept) if kept else Authorities()
         after = before.advanced(now)

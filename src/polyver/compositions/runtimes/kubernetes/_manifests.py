@@ -44,7 +44,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def name_problem(name: str) -> str:
-    """Return the reason why a Service cannot have this name; empty if it can.
+    """Return the reason why a Service cannot have this name. Return "" if it can have this name.
 
     >>> name_problem("fn-0123456789ab")
     ''
@@ -76,7 +76,10 @@ def objects_of(
 
 
 def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
-    """Build the Secret with the certificates of a revision, in the layout that functions read."""
+    """Build the Secret with the certificates of a revision.
+
+    Functions read files with this layout.
+    """
     content = {
         "tls.crt": issued.pair.certificate,
         "tls.key": issued.pair.key,
@@ -88,7 +91,7 @@ def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate
 
 
 def issued_in(secret: Object | None) -> IssuedCertificate | None:
-    """Read the certificates in a Secret; return None if it has none."""
+    """Read the certificates in a Secret. Return None if it contains no certificates."""
     data: Mapping[str, str] = (secret or {}).get("data") or {}
     try:
         crt, key, ca = (

@@ -108,7 +108,8 @@ class KubernetesRuntime:
         known = self._revisions.pop(name, None)
         if known is not None:
             await self._stop(known)
-        # The Pods of the Deployment have a grace period, in which calls in progress may finish.
+        # After their deletion, the Pods of the Deployment have a grace period in which calls in
+        # progress may finish.
         for resource in (DEPLOYMENTS, SERVICES, SECRETS):
             await self._delete(resource, name)
 
@@ -123,7 +124,7 @@ class KubernetesRuntime:
             yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
-        """Stop reconciling; the objects stay on the cluster for the next process."""
+        """Stop reconciling. The objects stay on the cluster, and the next process uses them."""
         for known in self._revisions.values():
             await self._stop(known)
         self._revisions.clear()
@@ -167,14 +168,14 @@ class KubernetesRuntime:
                 each.cancel()
 
     async def _brought_about(self, wanted: DesiredRevision) -> ServingStatus:
-        """Apply the objects of a revision, and return the status of its Deployment."""
+        """Apply the objects of a revision. Return the status of its Deployment."""
         secret = await self._ours(SECRETS, wanted.name)
         issued = await self._certificates.fitting(wanted.name, issued_in(secret))
         applied: Object | None = None
         for resource, content in objects_of(wanted, self._namespace, issued):
             found = await self._ours(resource, wanted.name)
-            # Use force only for an existing object, which belongs to polyver: another client may be
-            # creating an object of this name at the same time.
+            # Use force only if the object exists: then it belongs to polyver. If it does not exist,
+            # another client may be creating an object of this name at the same time.
             uid = {"uid": found["metadata"]["uid"]} if found is not None else {}
             wholly = {**content, "metadata": {**content["metadata"], **uid}}
             applied = await self._client.apply(
@@ -183,7 +184,7 @@ class KubernetesRuntime:
         return served_of(applied, wanted.name, self._namespace)
 
     async def _ours(self, resource: GroupVersionResource, name: str) -> Object | None:
-        """Return the object of this name; None if there is none.
+        """Return the object with this name. Return None if there is none.
 
         Raise NotOurs if polyver did not create it.
         """

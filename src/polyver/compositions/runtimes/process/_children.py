@@ -48,8 +48,8 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Ports in use. They are recorded because two gRPC servers can listen at the same port, and
-    would then share the calls.
+    """Ports in use. They are recorded because two gRPC servers can listen at the same port; each
+    would then get a part of the calls.
     """
 
 
@@ -103,7 +103,10 @@ class Children:
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
     async def _issued(self) -> FunctionCertificates:
-        """Return the certificates for the next start; reuse them until they must be renewed."""
+        """Return the certificates for the next start.
+
+        The same certificates are returned until they must be renewed.
+        """
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
             issue = self._at.certificates.issue
@@ -112,7 +115,10 @@ class Children:
         return known
 
     def renewal(self, child: Child) -> str:
-        """Return the reason why a child process needs new certificates; empty if it needs none."""
+        """Return the reason why a child process needs new certificates.
+
+        Return "" if it needs none.
+        """
         return self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
 
     async def first_answer(self, child: Child) -> Outlook:
@@ -127,13 +133,16 @@ class Children:
             pause = min(pause * 1.5, _LONGEST_BETWEEN)
 
     async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
-        """Probe a child after a pause, which ends early if one of the tasks `others` completes."""
+        """Probe a child after a pause.
+
+        The pause ends early if one of the tasks `others` completes.
+        """
         await self._pause(child, self._at.timing.ask_every, others)
         await self._ask(child)
         return outlook(child.life, self._at.timing, self._at.clock.time())
 
     async def end(self, child: Child) -> Ending:
-        """End a child; kill it if it does not exit within its grace period.
+        """End a child. Kill it if it does not exit within its grace period.
 
         If this task is cancelled, kill the child immediately.
         """
@@ -144,14 +153,17 @@ class Children:
             await child.program.wait()
             raise
         finally:
-            child.program.kill()  # the program has ended; this ends its supervisor as well
+            child.program.kill()  # the program has ended; the end of stdin also ends its supervisor
             self._at.ports.discard(child.port)
             await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
 
     async def _pause(
         self, child: Child, seconds: float, others: Iterable[asyncio.Task[Any]] = ()
     ) -> None:
-        """Wait for some seconds; end the wait if the child exits or one of the tasks completes."""
+        """Wait for some seconds.
+
+        End the wait early if the child exits or one of the tasks completes.
+        """
         waits = [
             asyncio.ensure_future(sleep(self._at.clock, seconds)),
             asyncio.ensure_future(child.program.wait()),
@@ -187,7 +199,10 @@ class Children:
 
 
 def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
-    """Return the environment variables of a child. Of polyver's variables, it gets only PATH."""
+    """Return the environment variables of a child.
+
+    From polyver's own variables, it gets only PATH.
+    """
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:
         path = f"{environment.programs}{os.pathsep}{path}"

@@ -1,8 +1,8 @@
 """Computes the digest of a folder's content, and copies the content.
 
-Two folders with the same files have the same digest, wherever the folders are and in whatever order
-the file system lists the files. Files that tools generate, such as caches, are not part of the
-content.
+Two folders with the same files have the same digest. The location of the folders, and the order in
+which the file system lists the files, have no effect. Files that tools generate, such as caches,
+are not part of the content.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
     """
     whole = hashlib.sha256(b"polyver folder 1\n")
     for path, content in sorted((os.fsencode(path), content) for path, content in files.items()):
-        # The length in front separates the path from the content.
+        # The length before the path states where the path ends and the content begins.
         whole.update(len(path).to_bytes(8, "big") + path + content)
     return f"sha256:{whole.hexdigest()}"
 
@@ -60,9 +60,9 @@ def folder_digest(folder: Path) -> str:
 
 
 def copy_folder(folder: Path, to: Path) -> str:
-    """Copy the content of a folder; return the digest of the copy.
+    """Copy the content of a folder. Return the digest of the copy.
 
-    The digest is right even if the folder changes meanwhile.
+    The digest is that of the copied files, even if the folder changes during the copying.
     """
     return _digest_and_copy(folder, to)
 
@@ -133,7 +133,7 @@ def _followed(root: Path, path: Path, name: str) -> Path:
 
 
 def _read(file: Path, to: Path | None, most: int) -> tuple[bytes, int]:
-    """Read a file, and write its content to the copy if there is one.
+    """Read a file, and write its content to the copy, if a copy is made.
 
     Return the digest and the size of the content.
     """

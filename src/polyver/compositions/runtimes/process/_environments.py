@@ -1,10 +1,10 @@
 """The environments in which functions run as processes; one environment for each package digest.
 
 An environment is a folder with a copy of the package, with a Python virtual environment in which
-the package is installed, or with both. It is built once and kept. It is complete when its record
-file exists, which is written last. So a crash leaves no environment that looks complete but is not.
-File locks ensure that only one process builds or removes an environment, and that an environment in
-use is never removed.
+the package is installed, or with both. It is built once and kept. Its record file is written last;
+the environment is complete if this file exists. So after a crash, an incomplete environment is
+recognized. File locks ensure that only one process builds or removes an environment, and that an
+environment in use is never removed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Record(msgspec.Struct, frozen=True):
     at: str
     """The folder of the environment. Environments cannot be moved."""
     python: str
-    """The version and location of the Python that created it; empty if no Python project was
+    """The version and location of the Python that created it. Empty if no Python project was
     installed.
     """
     command: FunctionCommand
@@ -61,7 +61,7 @@ _record = msgspec.json.Decoder(_Record)
 
 @dataclass(frozen=True, slots=True)
 class FunctionEnvironment:
-    """The environment of a function, which is locked while it is used."""
+    """The environment of a function. It is locked while it is used."""
 
     folder: Path
     command: FunctionCommand
@@ -69,7 +69,10 @@ class FunctionEnvironment:
 
     @property
     def source(self) -> Path | None:
-        """The copy of the package's folder, in which the package's own command runs; or None."""
+        """The copy of the package's folder, in which the command of the package runs.
+
+        None if the environment has no copy.
+        """
         found = self.folder / "source"
         return found if found.is_dir() else None
 
@@ -97,7 +100,9 @@ class Environments:
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
-        """Return the environment for a package digest; build it from `source` if it does not exist.
+        """Return the environment for a package digest.
+
+        If it does not exist, build it from `source`.
 
         If `source` is None and the environment does not exist, return None. While another task or
         process builds the environment, wait.
@@ -137,7 +142,10 @@ class Environments:
         return self._folder / f"{hex_of(digest)}.json"
 
     def _record(self, digest: str) -> _Record | None:
-        """Return the record of the environment for a digest; None if there is no usable one."""
+        """Return the record of the environment for a digest.
+
+        Return None if there is no usable environment.
+        """
         try:
             found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -151,7 +159,8 @@ class Environments:
         folder = self._folder / f"{hex_of(digest)}.{secrets.token_hex(4)}"
         log = self._logs / f"build-{hex_of(digest)[:12]}.log"
         try:
-            # Remove incomplete environments of a process that was killed during a build.
+            # Remove incomplete environments. A process that was killed during a build has left
+            # them.
             await self._aside.run(lambda: self._remove_folders(digest))
             private_folder(folder)
             command, is_python = await self._filled(folder, source, log)
@@ -173,7 +182,8 @@ class Environments:
             return project.command, False
         environment, what = _installed(folder), source
         if not is_wheel:
-            # The installation may create files, which the stored copy must not contain.
+            # The installation may create files. The stored copy of the package must not contain
+            # them.
             what = folder / "build"
             await self._aside.run(lambda: shutil.copytree(source, folder / "build"))
         await self._installer.make(environment, log)
@@ -183,7 +193,10 @@ class Environments:
         return project.command or _command_in(environment, what), True
 
     async def tidy(self, *, keep: int, sources: Path) -> None:
-        """Remove incomplete environments; of those not in use, keep only the most recently used."""
+        """Remove incomplete environments.
+
+        Of the unused environments, keep only the most recently used.
+        """
         await self._aside.run(lambda: self._tidy(keep, sources))
 
     def _tidy(self, keep: int, sources: Path) -> None:
@@ -208,7 +221,7 @@ class Environments:
         return max(times)
 
     def _tidied(self, digest: str) -> bool:
-        """Remove incomplete environments of a digest; return False if the digest is in use."""
+        """Remove incomplete environments of a digest. Return False if the digest is in use."""
         lock = FileLock.take(self._lock_of(digest), shared=False)
         if lock is None:
             return False
@@ -262,7 +275,10 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Return the path from which a distribution was installed; None if from a package index."""
+    """Return the path from which a distribution was installed.
+
+    Return None if it comes from a package index.
+    """
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

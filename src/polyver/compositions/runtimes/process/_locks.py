@@ -1,4 +1,4 @@
-"""File locks. When a process ends, for whatever reason, the operating system releases its locks."""
+"""File locks. When a process ends for any reason, the operating system releases its locks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path, *, shared: bool) -> FileLock | None:
-        """Take a lock and return it; return None if another holder has a conflicting lock."""
+        """Take a lock and return it. Return None if another holder has a conflicting lock."""
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:

@@ -1,4 +1,6 @@
-"""Decides which function packages may run, and finds the folder, wheel or requirement of each.
+"""Decides which function packages may run, and finds the source of each package.
+
+The source is a folder, a wheel or a requirement.
 
 A user who can create a Function object must not be able to execute arbitrary code. So the operator
 of polyver lists the packages that may run, or allows all packages that `file:` and `pypi:`
@@ -38,7 +40,7 @@ _LARGEST_MAP = 1 << 20
 
 
 class PackageUnusable(PolyverError):
-    """A package cannot be served; `reason` is the reason that conditions show."""
+    """A package cannot be served. `reason` is the reason that conditions show."""
 
     reason: ClassVar[Reason] = "NotUsable"
 
@@ -98,16 +100,24 @@ class Packages:
     named: Mapping[str, Source] = field(default_factory=dict)
     """The packages that the file of `--packages` lists, by package reference."""
     allows_others: bool = False
-    """True if `--allow-packages` is given: other `file:` and `pypi:` references may run as well."""
+    """True if `--allow-packages` is given. Packages of other `file:` and `pypi:` references may
+    then run too.
+    """
     base: Path = field(default_factory=Path.cwd)
     """The folder to which relative paths in references refer."""
 
     def find(self, reference: str) -> Source:
-        """Return the source of a package; raise PackageUnusable if it is missing or not allowed."""
+        """Return the source of a package.
+
+        Raise PackageUnusable if the source is missing or not allowed.
+        """
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Return the source of a package, existing or not; raise NotAllowed for a forbidden one."""
+        """Return the source of a package; it need not exist.
+
+        Raise NotAllowed for a forbidden package.
+        """
         if reference in self.named:
             return self.named[reference]
         scheme, found, rest = reference.partition(":")
@@ -175,7 +185,7 @@ def _local(text: str, base: Path) -> Source:
 
 
 def _there(source: Source) -> Source:
-    """Return the given source; raise PackageUnusable if its folder or file does not exist."""
+    """Return the given source. Raise PackageUnusable if its folder or file does not exist."""
     match source:
         case Folder(path) if not _is(path, Path.is_dir):
             if _is(path, Path.exists):

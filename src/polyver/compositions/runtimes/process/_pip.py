@@ -49,7 +49,7 @@ class EnvironmentInstaller:
     """Creates virtual environments, and installs function packages into them."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
-        """Create an installer; `folder` is for the installer's own files."""
+        """Create an installer. `folder` is the folder for the installer's own files."""
         self._folder = folder
         self._timeout = timeout
 
@@ -106,7 +106,7 @@ class EnvironmentInstaller:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables that pip needs, such as those for its package index."""
+    """Return the environment variables that pip needs, for example for its package index."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -126,8 +126,8 @@ def _failed(failing: str, ending: Ending) -> InstallFailed:
 def essence(ending: Ending) -> str:
     """Return the essential lines of pip's output.
 
-    If a subprocess of pip has failed, these are the last lines of the subprocess. Otherwise they
-    are the lines that begin with ERROR or, without such lines, the last lines.
+    If a subprocess of pip has failed, these are the last lines of the subprocess. Otherwise, these
+    are the lines that begin with ERROR. If there are no such lines, these are the last lines.
 
     >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
     >>> essence(Ending(1, said=said)).splitlines()[-1]

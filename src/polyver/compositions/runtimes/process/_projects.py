@@ -46,13 +46,16 @@ class FunctionProject:
     """How the function in a folder is run."""
 
     command: FunctionCommand | None = None
-    """The command that the folder defines; None if it defines none."""
+    """The command that the folder defines. None if it defines no command."""
     is_python: bool = False
     """True if the folder is a Python project, which must be installed."""
 
 
 def read_project(folder: Path) -> FunctionProject:
-    """Read how to run the function in a folder; raise PackageUnusable if that is not defined."""
+    """Read how to run the function in a folder.
+
+    Raise PackageUnusable if the folder does not define this.
+    """
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
         return FunctionProject(_read(folder / FILE), is_python)

@@ -37,13 +37,13 @@ class Timing:
     answer: float = 10.0
     """Timeout of one health probe."""
     silence: float = 60.0
-    """Time without an answer after which a child counts as hung. It is long, because a busy
-    function may be slow.
+    """If a child does not answer for this time, it is treated as hung. The time is long, because a
+    busy function may be slow.
     """
     stable: float = 30.0
-    """After this time of service, earlier failures are not counted any more."""
+    """After this time of successful service, earlier failures are not counted any more."""
     drain: float = 30.0
-    """Time for calls in progress after the endpoint has changed or was removed."""
+    """Time in which calls in progress may finish after the endpoint has changed or was removed."""
     grace: float = 10.0
     """Shutdown grace period of a child."""
     build: float = 900.0
@@ -53,11 +53,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a program ended. The code is its exit code, or the negative number of the signal."""
+    """The end of a program. The code is its exit code, or the negative number of the signal."""
 
     code: int
     why: str = ""
-    """The cause, if something else than the code shows it."""
+    """The cause of the end, if the code does not show the cause."""
     said: str = ""
     """The last part of the program's output."""
 
@@ -94,9 +94,9 @@ class Life:
 
     started: float
     answered: float | None = None
-    """Time of the last answer; None before the first answer."""
+    """Time of the last answer. None before the first answer."""
     problem: str = ""
-    """Problem of the last probe; empty if the last probe was answered."""
+    """Problem of the last probe. Empty if the child answered the last probe."""
 
     @property
     def served_for(self) -> float:
@@ -104,7 +104,10 @@ class Life:
         return 0.0 if self.answered is None else self.answered - self.started
 
     def heard(self, problem: str, now: float) -> Life:
-        """Return the state after a health probe; `problem` is empty if the child answered it."""
+        """Return the state after a health probe.
+
+        If the child answered the probe, `problem` is empty.
+        """
         return replace(self, problem=problem, answered=self.answered if problem else now)
 
 
@@ -132,7 +135,9 @@ class FailureCount:
     failures: int = 0
 
     def after(self, served: float, timing: Timing) -> FailureCount:
-        """Return the count after a failure that followed `served` seconds of service.
+        """Return the count after a failure.
+
+        Before the failure, the child has served for `served` seconds.
 
         >>> FailureCount(4).after(29, Timing()), FailureCount(4).after(30, Timing())
         (FailureCount(failures=5), FailureCount(failures=1))

@@ -1,8 +1,8 @@
 """Serves one function revision by a child process, and replaces this process when necessary.
 
-A successor is a child process with renewed certificates that replaces the previous one. `_restarts`
-makes the decisions. This module performs them in one task for each revision, so that no revision
-delays another one.
+A successor is a child process with renewed certificates that replaces the previous child process.
+The module `_restarts` makes the decisions. This module performs them. Each revision has its own
+task, so that no revision delays another revision.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Serving:
         self._task = asyncio.create_task(self._run())
 
     async def end(self, *, drain: float) -> None:
-        """Stop serving the revision; its child may finish calls for `drain` seconds."""
+        """Stop serving the revision. Its child may finish calls for `drain` seconds."""
         tasks = [each for each in (self._task, self._successor) if each is not None]
         for task in tasks:
             task.cancel()
@@ -63,7 +63,7 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until all replaced children have ended; kill them if this task is cancelled."""
+        """Wait until all replaced children have ended. If this task is cancelled, kill them."""
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)
@@ -95,7 +95,7 @@ class Serving:
         await sleep(self._at.clock, delay)
 
     async def _once(self, tries: FailureCount) -> FailureCount:
-        """Serve the revision until its child has ended; then wait before the next start.
+        """Serve the revision until its child has ended. Then wait before the next start.
 
         Return the failure count after this attempt.
         """
@@ -134,12 +134,13 @@ class Serving:
             self._tell(ServingStatus(child.address, "Serving", f"it answers at {child.address}"))
             child = self._child = self._renewed(child)
 
-    # Functions read their certificates only when they start, so new certificates need a new child.
+    # Functions read their certificates only when they start. So a new child is needed for new
+    # certificates.
 
     def _renewed(self, child: Child) -> Child:
         """If the certificates of a child must be renewed, start a successor.
 
-        Return the successor when it has replaced the child; until then return the child.
+        Return the successor if it has replaced the child. Otherwise, return the child.
         """
         if self._successor is not None:
             return self._succeeded(child, self._successor) if self._successor.done() else child
@@ -166,7 +167,10 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """Start a successor with new certificates; return it if it answers, or else None."""
+        """Start a successor with new certificates.
+
+        Return the successor if it answers; otherwise return None.
+        """
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)
@@ -213,7 +217,7 @@ class Serving:
 
 
 def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
-    """Return the child that a finished task has started; None if it has started none."""
+    """Return the child that a finished task has started. Return None if it has started no child."""
     if task is None or task.cancelled() or task.exception() is not None:
         return None
     return task.result()

@@ -35,13 +35,13 @@ _LOGS_KEPT = 200
 
 
 class PackageChanged(PackageUnusable):
-    """The content of a package has changed, so it is not the content of the function revision."""
+    """The content of a package has changed since the function revision was created."""
 
     reason = "Changed"
 
 
 class ProcessRuntime:
-    """Serves function revisions by child processes; all its files are in one folder."""
+    """Serves function revisions by child processes. All files of the runtime are in one folder."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class ProcessRuntime:
             self._tidy_soon()
 
     async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
-        """Return an environment with the content of a revision; build it if necessary.
+        """Return an environment with the content of a revision. Build it if necessary.
 
         If the package has changed since the revision was created, the environment still has the
         content of the revision.

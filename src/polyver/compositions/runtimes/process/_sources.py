@@ -1,4 +1,7 @@
-"""Stores copies of package contents by digest, so that editing a package changes no revision."""
+"""Stores copies of package contents by digest.
+
+So an edit of a package does not change a revision.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ class PackageCopies:
             raise FolderFailed(fact) from None
 
     def kept(self, digest: str) -> Path | None:
-        """Return the copy with this digest, which is a folder or a wheel; None if there is none."""
+        """Return the copy with this digest, which is a folder or a wheel.
+
+        Return None if there is none.
+        """
         folder = self._folder / hex_of(digest)
         if not folder.is_dir():
             return None
@@ -84,7 +90,10 @@ class PackageCopies:
         return wheels[0] if wheels else folder / "source"
 
     def tidy(self) -> None:
-        """Remove files of killed processes, and records of wheels that are not stored any more."""
+        """Remove files of killed processes, and records of wheels.
+
+        Only records of wheels that are not stored any more are removed.
+        """
         long_ago = time.time() - _UNFINISHED_FOR
         for each in self._folder.glob(".*"):
             with suppress(OSError):
@@ -120,10 +129,10 @@ class PackageCopies:
         return digest
 
     async def _fetch(self, requirement: Requirement) -> str:
-        """Download the wheel of a requirement and store it; return its digest.
+        """Download the wheel of a requirement and store it. Return the digest of the wheel.
 
-        A wheel that is already stored for the requirement is used, even if the index now offers
-        another one.
+        If a wheel is already stored for the requirement, it is used, even if the index now offers
+        another wheel.
         """
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"
@@ -159,5 +168,6 @@ class PackageCopies:
         try:
             unfinished.rename(final)
         except OSError:
-            if not final.is_dir():  # if it exists, another process has stored the same content
+            if not final.is_dir():
+                # if the copy exists, another process has stored the same content
                 raise

@@ -36,7 +36,7 @@ class ProcessSpec:
     grace: float = 10.0
     """Shutdown grace period in seconds."""
     memory: int = 0
-    """Maximum memory of the program and its descendants together, in bytes; 0 for no limit."""
+    """Maximum memory of the program and its descendants together, in bytes. 0 means no limit."""
     look: float = 5.0
     """Seconds between two memory checks."""
 
@@ -46,8 +46,8 @@ class Supervised:
     """A program that runs or has ended, and its supervisor."""
 
     pid: int
-    """The process id of the program, which is also that of its process group; 0 if it could not be
-    started.
+    """The process id of the program, which is also the id of its process group. 0 if the program
+    could not be started.
     """
     _supervisor: asyncio.subprocess.Process
     _done: asyncio.Task[Ending] = field(init=False)
@@ -56,7 +56,7 @@ class Supervised:
     async def start(cls, order: ProcessSpec) -> Supervised:
         """Start a program under a supervisor.
 
-        If the program cannot be started, it counts as ended, and the reason is part of its Ending.
+        If the program cannot be started, it is treated as ended. Its Ending contains the reason.
         """
         pipe = asyncio.subprocess.PIPE
         supervisor = await asyncio.create_subprocess_exec(
@@ -86,11 +86,14 @@ class Supervised:
         return not self._done.done()
 
     async def wait(self) -> Ending:
-        """Wait until no process of the program is left; return how the program ended."""
+        """Wait until no process of the program is left. Return how the program ended."""
         return await asyncio.shield(self._done)
 
     async def end(self) -> Ending:
-        """Ask the program to end; kill it after its grace period. Return how it ended."""
+        """Send a request to end to the program. Kill it after its grace period.
+
+        Return how it ended.
+        """
         stdin = self._supervisor.stdin
         assert stdin
         with suppress(ConnectionError, RuntimeError):
@@ -121,7 +124,7 @@ class Supervised:
 
 
 async def _report(supervisor: asyncio.subprocess.Process) -> Mapping[str, object]:
-    """Return the next report of a supervisor; empty if the supervisor has ended."""
+    """Return the next report of a supervisor. Return {} if the supervisor has ended."""
     assert supervisor.stdout
     line = await supervisor.stdout.readline()
     found: Mapping[str, object] = json.loads(line) if line else {}

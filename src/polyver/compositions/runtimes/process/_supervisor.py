@@ -2,7 +2,7 @@
 
 The supervisor is a separate process, because a process that is killed cannot end its children. On
 Linux, the supervisor is the subreaper of the program: orphaned descendants become children of the
-supervisor, so that it can end them as well.
+supervisor, so that it can end them too.
 
 python -IS _supervisor.py OWNER_PID
 
@@ -68,7 +68,7 @@ class _SupervisedProgram:
             os.close(writing)
 
     def watch(self, owner: int, woken: int) -> None:
-        """Run until the program has ended or must be ended; then kill what is left of it."""
+        """Run until the program has ended or must be ended. Then kill its remaining processes."""
         ends_at, looks_at = float("inf"), time.monotonic() + self._order["look"]
         while self.code is None and time.monotonic() < ends_at:
             ready = self._ready(woken)
@@ -87,7 +87,7 @@ class _SupervisedProgram:
         self._end_by_force()
 
     def _ready(self, woken: int) -> list[int]:
-        """Wait for at most half a second; return the descriptors that have become readable.
+        """Wait for at most half a second. Return the descriptors that have become readable.
 
         If the output of the program is among them, it is read.
         """
@@ -110,7 +110,7 @@ class _SupervisedProgram:
             os.killpg(self.pid, number)
 
     def _reap(self) -> bool:
-        """Reap processes that have ended; return True if others are still running."""
+        """Reap processes that have ended. Return True if other processes are still running."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -167,7 +167,7 @@ class _ProgramLog:
 
     def _append(self, text: bytes) -> None:
         text = text[-self._most :]
-        # If the disk is full, the program must continue without a log.
+        # If the disk is full, the log is not written, but the program must continue.
         with suppress(OSError):
             if self._file is None:
                 self._file = open(self._path, "ab", buffering=0, opener=_private)
@@ -186,7 +186,7 @@ def _private(path: str, flags: int) -> int:
 def _first_line() -> bytes:
     line = b""
     while not line.endswith(b"\n"):
-        # Read one byte at a time, because the main loop reads the following lines.
+        # Read one byte at a time: the main loop must be able to read the following lines.
         piece = os.read(0, 1)
         if not piece:
             sys.exit()
@@ -195,7 +195,7 @@ def _first_line() -> bytes:
 
 
 def _woken_by_signals() -> int:
-    """Return a descriptor that becomes readable if a child ends or a signal ends this process."""
+    """Return a descriptor. It becomes readable when a child ends, or a signal ends this process."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     os.set_blocking(reading, False)
@@ -215,7 +215,7 @@ def _report(what: dict[str, object]) -> None:
 
 
 def _popen(order: dict[str, Any], output: int) -> int:
-    # preexec_fn is unsafe in a process with threads; this process has none.
+    # preexec_fn is unsafe in a process with several threads. This process has only one thread.
     started = subprocess.Popen(
         order["argv"],
         env=order["env"],
@@ -231,7 +231,10 @@ def _popen(order: dict[str, Any], output: int) -> int:
 
 
 def _dies_with(supervisor: int) -> Callable[[], None]:
-    """Return a preexec function that lets Linux kill the program when the supervisor is killed."""
+    """Return a preexec function.
+
+    The function requests from Linux that the program is killed when the supervisor is killed.
+    """
     prctl = ctypes.CDLL(None).prctl if LINUX else None
 
     def in_the_child() -> None:
@@ -247,7 +250,7 @@ def _dies_with(supervisor: int) -> Callable[[], None]:
 
 
 def _descendants() -> Iterator[int]:
-    """Yield the process ids of all descendants of this process; only Linux reports them."""
+    """Yield the process ids of all descendants of this process. Only Linux reports them."""
     if not LINUX:
         return
     children: dict[int, list[int]] = {}

@@ -48,7 +48,7 @@ class ApplicationApplyProblem:
     reason: str
     message: str
     error: Exception | None = None
-    """The error of the API server, if it is transient; else None."""
+    """The error of the API server if it is transient; otherwise None."""
 
     def __str__(self) -> str:
         return self.message
@@ -74,16 +74,21 @@ class ApplicationApplier:
         self._client = client
         self._outputs = outputs
         self._locks: WeakValueDictionary[AppliedObject, asyncio.Lock] = WeakValueDictionary()
-        """One lock per object, held while the object is read, checked for its owner and applied.
+        """One lock per object.
+
+        It is held while the object is read, checked for its owner and applied.
 
         All applications share one field manager. So if two applications render the same object, the
-        API server would let the second one overwrite the object of the first.
+        second apply would overwrite the object of the first application without a conflict.
         """
         self.count = 0
         """Number of objects applied so far."""
 
     async def apply(self, application: Object, placed: Sequence[Placed]) -> ApplicationApplyResult:
-        """Apply all rendered objects; the failure of one does not stop the others."""
+        """Apply all rendered objects.
+
+        If an object cannot be applied, the other objects are still applied.
+        """
         self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
         found = ApplicationApplyResult()
         for each in placed:
@@ -101,12 +106,16 @@ class ApplicationApplier:
     async def rehearse(
         self, application: Object, placed: Sequence[Placed]
     ) -> list[ApplicationApplyProblem]:
-        """Apply the objects as a dry run; return the reasons why the API server refuses some."""
+        """Apply the objects as a dry run.
+
+        Return the problems with which the API server refuses objects.
+        """
         found = []
         made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
         for each in placed:
             if each.object["metadata"].get("namespace") in made:
-                continue  # a dry run fails before the namespace of the object exists
+                # the namespace does not exist yet, so a dry run in this namespace would fail
+                continue
             try:
                 problem = await self._rehearse(application, each)
             except ApiError as error:
@@ -127,7 +136,8 @@ class ApplicationApplier:
                 resource, placed.object, manager=APPLIED_BY, force=True, dry_run=True
             )
         except ApiError as error:
-            # A webhook may not support dry runs; it is called when the object is applied.
+            # The error is ignored if a webhook does not support dry runs. The webhook is called
+            # when the object is applied.
             if error.code != 400 or "dry run" not in error.message:
                 raise
         return None
@@ -152,7 +162,8 @@ class ApplicationApplier:
                     resource, placed.object, manager=APPLIED_BY, force=True
                 )
         if not is_there and others_in(made):
-            # Another client has created the object since the lookup: remove our fields from it.
+            # Another client has created the object after the lookup. Remove our fields from this
+            # object.
             bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
             named = {"name": part.name, "namespace": part.namespace or None}
             kept = {name: text for name, text in named.items() if text}
@@ -166,7 +177,10 @@ class ApplicationApplier:
     async def _existing(
         self, application: Object, resource: GroupVersionResource, part: AppliedObject
     ) -> tuple[bool, str]:
-        """Report whether an object exists; return also its owner, if the application is not it."""
+        """Report whether an object exists.
+
+        Also return its owner, unless the application owns the object.
+        """
         metadata, seen = application["metadata"], self._outputs.of(part)
         key = Key(metadata["namespace"], metadata["name"])
         if seen is not None and seen.application == key and seen.owner in ("", metadata["uid"]):
@@ -245,7 +259,7 @@ class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
     """Index of the applied objects of all applications."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """Create an index; `changed` is called when the set of kinds to watch has changed."""
+        """Create an index. The index calls `changed` when the set of kinds to watch has changed."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: seen.application, labels=RENDERED
         )
@@ -256,6 +270,6 @@ class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
         return seen.health if seen is not None else _GONE
 
     def is_as_applied(self, applied: Mapping[str, Any], key: Key) -> bool:
-        """Report whether an object exists, with the fields that the application `key` applied."""
+        """Report whether an object exists and has the fields that the application `key` applied."""
         seen = self.of(part_in(applied))
         return seen is not None and seen.application == key and seen.fields == applied.get("fields")

@@ -106,7 +106,9 @@ _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
 """Reasons with which API servers refuse objects while the CRD of their kind is deleted."""
 _MOMENTS = 20
 _SETTLING = 5.0
-"""Seconds that new watches may take to start before objects are read one by one instead."""
+"""Seconds to wait for new watches to start. After this time, the controller reads each object
+itself.
+"""
 _POLLED = 10.0
 """Seconds between two reads of an object that is not watched."""
 
@@ -145,9 +147,9 @@ class ApplicationController(Controller[Key]):
         self._retries = RevertBackoff[Key](
             self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0
         )
-        """Back-off of failed moves that may succeed later without a change."""
+        """Back-off of failed moves that may succeed later although no input has changed."""
         self._due: set[Key] = set()
-        """Keys of applications whose failed moves are retried at once, without back-off."""
+        """Keys of applications whose failed moves are retried immediately, without back-off."""
         self._patient_until = self._clock.time() + _SETTLING
 
     @property
@@ -198,7 +200,7 @@ class ApplicationController(Controller[Key]):
                 break
             await sleep(self._clock, _SOON)
         if not self.synced:
-            # An object that the watches have not reported yet would look as if it did not exist.
+            # Wait: an object that the watches have not reported yet would be treated as missing.
             return Requeue(_SOON)
         found = await find(self._client, RESOURCE, key.name, key.namespace)
         if found is None:
@@ -218,21 +220,21 @@ class ApplicationController(Controller[Key]):
             result = await self._bring(found, wanted, key, due=due)
         await self._recording.delete(self._recording.revisions.surplus(key), key)
         if self._following.lineages(uses) != before:
-            # A release may have been taken back while the application moved to it: no watch
-            # reports that, because the application did not use the release when it was taken back.
+            # A rollout may have rolled a release back while the application moved to it. No watch
+            # reports this, because the application did not use the release at that time.
             return Requeue(_SOON)
         return result
 
     # Moves.
 
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
-        """Move an application to those new releases that work for it.
+        """Move an application to the new releases that work for it.
 
-        For each other release, the application keeps its current one.
+        If a release does not work, the references that would move to it keep their current release.
         """
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         passing = any(each["reason"] in PASSING for each in failed.values())
-        # Failed moves are retried if kinds were added, or if the back-off is over.
+        # Failed moves are retried if the API server serves new kinds, or if the back-off is over.
         again = key in self._due or (passing and not self._retries.left(key))
         again = again or len(failed) < len(options.targets)
         trial = MoveTrial()
@@ -253,7 +255,10 @@ class ApplicationController(Controller[Key]):
     def _sooner(
         self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
     ) -> Requeue | None:
-        """Return `result`, or an earlier requeue if a failed move must be retried before."""
+        """Return `result`.
+
+        If a failed move must be retried earlier, return an earlier requeue instead.
+        """
         if not any(each["reason"] in PASSING for each in failed.values()):
             return result
         if tried:
@@ -268,7 +273,10 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to the earlier releases: the API server has refused objects of the new ones."""
+        """Return to the earlier releases.
+
+        The API server has refused objects of the new releases.
+        """
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
         assert failure is not None
@@ -283,7 +291,7 @@ class ApplicationController(Controller[Key]):
         """Render and apply the desired state of an application, unless it is applied already.
 
         If another client has changed an applied object, the change is reverted after a back-off.
-        With `due`, it is reverted at once.
+        With `due`, it is reverted immediately.
         """
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
@@ -353,14 +361,17 @@ class ApplicationController(Controller[Key]):
     ) -> Requeue | None:
         parts = [part_of(each.object) for each in placed]
         before = sorted({*noted(found), *map(part_in, applied_before(found))})
-        # Record the objects first: an object that is not recorded would never be deleted.
+        # Record the objects before they are applied: polyver deletes only objects that it has
+        # recorded.
         found = await self._hold(found, [*before, *parts], wanted.digest)
-        # A move is recorded only after it has succeeded, so that the newest revision is applied.
+        # A move is recorded only after it has succeeded. So the newest ApplicationRevision always
+        # describes objects that were applied.
         if not wanted.taken and not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)
         applied = await self._applier.apply(found, placed)
         if any(each.reason in _GOING for each in applied.problems):
-            # A kind may have been removed since the last discovery; the next one will show it.
+            # The kind may have been removed since the last discovery. The next discovery shows
+            # this.
             rendered = [each.object for each in placed]
             if not all((obj["apiVersion"], obj["kind"]) in self._kinds for obj in rendered):
                 return Requeue(_SOON)
@@ -379,7 +390,10 @@ class ApplicationController(Controller[Key]):
     async def _prune(
         self, found: Object, parts: Sequence[AppliedObject], applied: ApplicationApplyResult
     ) -> list[AppliedObject]:
-        """Delete objects that are no longer rendered; return those that could not be deleted."""
+        """Delete objects that are no longer rendered.
+
+        Return the objects that could not be deleted.
+        """
         left = []
         for part in parts:
             try:
@@ -404,7 +418,7 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
-        """Delete the objects and revisions of a deleted application; then remove its finalizer.
+        """Delete the objects and revisions of a deleted application. Then remove its finalizer.
 
         Only objects in other namespaces are deleted here. The application owns the objects in its
         own namespace, so garbage collection deletes these.
@@ -455,7 +469,7 @@ class ApplicationController(Controller[Key]):
         *,
         anew: bool = False,
     ) -> Requeue | None:
-        """Set the status of an application whose objects were all applied, with their health."""
+        """Set the status, including health, of an application whose objects were all applied."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
         facts = [supported_fact(())]
@@ -482,15 +496,16 @@ class ApplicationController(Controller[Key]):
     async def _tell_unrendered(
         self, found: Object, wanted: DesiredApplication, errors: Sequence[PolyverError], key: Key
     ) -> Requeue | None:
-        """Set the status after a rendering error; the applied objects stay unchanged."""
+        """Set the status after a rendering error. The applied objects are not changed."""
         found = await self._hold(found)
         if not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
-        # After a timeout it is not known whether all fields are supported.
+        # After a timeout, it is unknown whether all fields are supported.
         if not any(isinstance(each, RenderingTimeout) for each in errors):
             facts.append(supported_fact(errors))
-        # With unsupported fields nothing is applied, but the resolved versions are reported.
+        # With unsupported fields no object is applied, but the status reports the resolved
+        # versions.
         refused = any(isinstance(each, Unsupported) for each in errors)
         status = {
             **(wanted.status if refused else wanted.unproven_status(found)),

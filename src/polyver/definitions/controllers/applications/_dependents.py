@@ -1,7 +1,7 @@
-"""Index of the applications that use each definition, kept up to date by watches.
+"""Index of the applications that use each definition. Watches keep the index up to date.
 
 When a definition changes, the index finds the applications that the change moves to another
-release, so that only these are reconciled.
+release. Only these applications are reconciled.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class DefinitionUseIndex:
         return known.lineages if known is not None else {}
 
     def lineages(self, uses: Iterable[DefinitionUse]) -> list[Lineage]:
-        """Return the lineages that references may mean now; a changed lineage is another object."""
+        """Return the lineages to which references may refer now.
+
+        A lineage that has changed is a new object, so callers can compare the results.
+        """
         known = [self.homes(each.kind, each.definition) for each in uses]
         return [lineage for homes in known for _, lineage in sorted(homes.items())]
 
@@ -62,8 +65,8 @@ class DefinitionUseIndex:
         if after is not None:
             known.lineages[namespace] = after
         if before is None or after is None or is_legacy(before) is not is_legacy(after):
-            # References may now mean a definition in another namespace, or their requested
-            # versions may be parsed in another way.
+            # A reference may now refer to a definition in another namespace. Its requested version
+            # may also be parsed in another way.
             known.indexes = {each: Index() for each in known.lineages}
             for uses in known.uses.values():
                 for use in uses:
@@ -73,7 +76,8 @@ class DefinitionUseIndex:
         changed: list[Move | Loss] = [*moves.moves, *moves.losses]
         names = [each.dependent.name.removeprefix("Application ") for each in changed]
         keys = {Key(*name.split("/")) for name in names}
-        # Applications that failed to move to a changed release try again, or clear the failure.
+        # If a release has changed, applications that failed to move to it try again. If the move is
+        # no longer needed, the failure is removed from their status.
         for release in before:
             if after.get(release.name) != release:
                 keys |= known.failed.get(release.pin, set())

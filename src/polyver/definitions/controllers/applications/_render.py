@@ -22,11 +22,13 @@ __all__ = ["DEADLINE", "Renderer", "RenderingTimeout"]
 DEADLINE: Final = 20.0
 """Maximum seconds for rendering a component with its traits."""
 _PAUSE: Final = 60.0
-"""Seconds in which no application renders a template again whose rendering timed out."""
+"""Seconds for which a template is not rendered again after its rendering timed out."""
 _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
-"""Maximum numbers of concurrent renderings: with engines in this process, and with programs."""
+"""Maximum numbers of concurrent renderings: with engines that run in this process, and with engines
+that start programs.
+"""
 _BUILT_IN: Final = frozenset({"gotemplate"})
 _LONGEST: Final = 500
 _HINT: Final = "it is retried in a minute; simplify the template"
@@ -37,7 +39,7 @@ _Name = tuple[str, str]
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because a template of it timed out recently."""
+    """A rendering took too long, or was not started because of a template that was too slow."""
 
     reason = "TookTooLong"
 
@@ -49,10 +51,11 @@ class EngineBroke(PolyverError):
 
 
 class _Stopwatch:
-    """Measures the rendering time of the current component's templates; read by another thread."""
+    """Measures the rendering time of the current component's templates. Another thread reads it."""
 
     def __init__(self) -> None:
-        # Replaced as a whole for each component: another thread never reads data of two.
+        # The tuple is replaced as a whole for each component. So the other thread never reads
+        # values of two components.
         self._now: tuple[str, float, list[tuple[_Data, float]]] = ("", math.inf, [])
 
     def component(self, at: str) -> None:
@@ -99,7 +102,7 @@ class Renderer:
     async def render(
         self, application: Object, resolutions: Sequence[Object], *, revision: str
     ) -> Rendered:
-        """Render the objects of an application; problems and timeouts are errors in the result."""
+        """Render the objects of an application. Problems and timeouts are returned as errors."""
         if slow := [*self._slow_of(resolutions)]:
             return Rendered(errors=tuple(slow))
         revisions = await self._revisions(resolutions)
@@ -167,7 +170,8 @@ class Renderer:
             if read is None:
                 continue
             found[namespace, name] = read
-            # Do not cache a revision with a wrong digest: the user may replace it.
+            # Do not cache a revision with a wrong digest, because the user may replace this
+            # revision.
             if (read.get("spec") or {}).get("digest") == digests[name]:
                 self._kept[key] = read
                 if len(self._kept) > _KEPT:

@@ -1,9 +1,10 @@
 """Resolves the versions that an application uses, and records them in ApplicationRevisions.
 
 An index of ApplicationRevisions saves a list request in each reconcile. A watch fills the index. So
-a revision that another client has created, for example from a backup, may be missing for a while.
-Revisions that this process creates are added to the index at once. When the watch reports a
-revision of this process, it has also reported all revisions that were created earlier.
+a revision that another client has created, for example from a backup, may be missing for a short
+time. Revisions that this process creates are added to the index immediately. A watch reports
+revisions in the order of their creation. So when it reports a revision of this process, the index
+contains all earlier revisions.
 """
 
 from __future__ import annotations
@@ -69,15 +70,15 @@ class DesiredApplication:
     is_new: bool
     """True if the ApplicationRevision must be created."""
     status: dict[str, Any]
-    """The status as far as it is known before rendering."""
+    """The parts of the status that are known before rendering."""
     digest: str
     options: MoveOptions | None = None
-    """The possible moves; None for an application that keeps its recorded versions."""
+    """The possible moves. None if the application keeps its recorded versions."""
     taken: Collection[MoveTarget] = ()
     """The releases to which the application moves in this state."""
 
     def unproven_status(self, found: Object) -> dict[str, Any]:
-        """Return the status to write while the desired state is not applied yet.
+        """Return the status to write before the desired state is applied.
 
         If objects were applied before, the status keeps the resolutions of these objects.
         """
@@ -135,7 +136,7 @@ class ApplicationRecorder:
             return await self._held(found, newest)
         content = await self._content(newest) if newest and not _resolutions(found) else None
         application = recorded(found, content)
-        # Ignore the failed moves in the status here: each of their targets is considered again.
+        # Ignore the failed moves in the status here: their targets are tried again.
         status = application.get("status") or {}
         used = [*map(used_of, status.get("resolutions") or ())]
         untried = {**application, "status": {**status, "resolutions": used}}
@@ -148,7 +149,7 @@ class ApplicationRecorder:
             await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
             return None
         choice = ReleaseChoice(chosen)
-        # An application that was never applied, or cannot be, has no release that it could keep.
+        # An application that was never applied, or that cannot be applied, does not keep a release.
         if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
             choice = choice_of(chosen, self._following.homes)
             healthy = is_healthy(found.get("status") or {})
@@ -164,7 +165,7 @@ class ApplicationRecorder:
         taken: Collection[MoveTarget],
         failed: Mapping[MoveTarget, Mapping[str, Any]] | None = None,
     ) -> DesiredApplication:
-        """Return the desired state in which an application moves only to the `taken` targets."""
+        """Return the desired state in which references move only to the targets in `taken`."""
         now = timestamp(self._clock)
         resolutions = options.choice.resolutions(taken, failed or {}, now=now)
         revision, is_new = revision_of(found, resolutions, options.newest)
@@ -179,7 +180,10 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """Return the recorded state, which the application keeps until publishVersion changes."""
+        """Return the recorded state.
+
+        The application keeps this state until publishVersion changes.
+        """
         content = await self._content(newest)
         if content is None:
             return None
@@ -208,7 +212,7 @@ class ApplicationRecorder:
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
-        """Create the revision that records the desired state, unless it exists.
+        """Create the revision that records the desired state, unless the revision exists.
 
         Return False if the index may be incomplete. The desired state must then be computed again.
         """
@@ -221,7 +225,7 @@ class ApplicationRecorder:
         wanted.is_new = False
         if not is_first:
             return True
-        # There may be revisions from a restored backup that the watch has not reported yet.
+        # The watch may not have reported revisions from a restored backup yet.
         told = await self.revisions.told(key.namespace, name, patience=_PATIENCE)
         return told and self.revisions.names(key) == [name]
 
@@ -267,7 +271,7 @@ class ApplicationRevisionIndex:
 
     def __init__(self) -> None:
         self._known: dict[Key, dict[str, Object]] = {}
-        # The next two have the keys of revisions, not of applications.
+        # The next two dictionaries have the keys of revisions, not of applications.
         self._observed: set[Key] = set()
         self._awaited: dict[Key, asyncio.Event] = {}
 
@@ -297,7 +301,7 @@ class ApplicationRevisionIndex:
         return dict(found) if found is not None else None
 
     def surplus(self, key: Key) -> list[str]:
-        """Return the names of the oldest revisions, which exceed the limit for one application."""
+        """Return the names of the oldest revisions, if an application has more than the limit."""
         return surplus_revisions(self._known.get(key, {}).values())
 
     def forget(self, key: Key, name: str) -> None:
@@ -308,7 +312,10 @@ class ApplicationRevisionIndex:
             self._known.pop(key, None)
 
     async def told(self, namespace: str, name: str, *, patience: float) -> bool:
-        """Wait until the watch reports a revision; return False after `patience` seconds."""
+        """Wait until the watch reports a revision.
+
+        Return False if it takes more than `patience` seconds.
+        """
         key = Key(namespace, name)
         if key in self._observed:
             return True

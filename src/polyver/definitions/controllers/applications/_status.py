@@ -91,10 +91,10 @@ class ApplicationStatusWriter:
             return found
         said = {**found, "status": status}
         key = Key(found["metadata"]["namespace"], found["metadata"]["name"])
-        # Recorded before the write: the watch may report the write before the response arrives.
+        # Record the write before sending it: the watch may report it before the response arrives.
         self._told[key] = state_in(None, said)
         try:
-            # With the resourceVersion: a write that is based on an old state fails.
+            # The resourceVersion is sent too, so that a write fails if it is based on an old state.
             return await self._client.update(RESOURCE, said, subresource="status", manager=MANAGER)
         except ApiError as error:
             self._told.pop(key, None)

@@ -38,7 +38,7 @@ _LONGEST_MESSAGE: Final = 4096
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
-"""Reasons of failed moves for which a retry may succeed although no input has changed."""
+"""Reasons of failed moves. A retry of such a move may succeed although no input has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class MoveTrial:
     """The desired state with the targets that work; None if no target works."""
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
-    """Errors about unknown kinds that the application itself defines: it also renders their
-    CustomResourceDefinition.
+    """Errors about kinds that are not served yet. The application itself renders the
+    CustomResourceDefinition of these kinds.
     """
     failed: dict[MoveTarget, MoveFailure] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class MoveTrials:
         self._applier = applier
 
     async def best(self, found: Object, options: MoveOptions) -> MoveTrial:
-        """Try to move to all targets together; if that fails, try them one after the other."""
+        """Try to move to all targets together. If that fails, try each target separately."""
         targets = options.targets
         trial = await self._try(found, options, MoveTrial(), targets)
         if not trial.failed or len(targets) == 1:
@@ -91,7 +91,7 @@ class MoveTrials:
     async def _try(
         self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
     ) -> MoveTrial:
-        """Try to move to these targets; return `so_far` with the success or the failure added."""
+        """Try to move to these targets. Return `so_far` with the success or the failure added."""
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
         wanted = self._recording.variant(found, options, targets)
@@ -131,8 +131,8 @@ class MoveTrials:
     async def _without(self, found: Object, options: MoveOptions, so_far: MoveTrial) -> list[Piece]:
         """Return the objects that the current spec would render without a move to the new targets.
 
-        The result does not have the objects that the user has removed from the spec. If rendering
-        fails, return the applied objects of the components that the spec still has.
+        Objects that the user has removed from the spec are not in the result. If rendering fails,
+        return the applied objects of the components that the spec still has.
         """
         if so_far.wanted is not None:
             return _pieces(so_far.placed)
@@ -155,7 +155,10 @@ def _unrendered(errors: Sequence[PolyverError]) -> MoveFailure:
 
 
 def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | None:
-    """Combine the problems of objects into one failure; raise an error if one is transient."""
+    """Combine the problems of objects into one failure.
+
+    Raise an error if a problem is transient.
+    """
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
         raise passing
