@@ -87,8 +87,9 @@ cases:
 - CEL rules: polyver compares only the text of a rule. A new or changed rule is always a risky
   finding. If a rule has not changed, but fields that it reads have changed, polyver does not check
   whether the rule still works.
-- Lists in a field whose type is a string with a format: kube-apiserver accepts such lists. If the
-  format is removed, kube-apiserver refuses these lists, and polyver reports no finding.
+- Fields whose schema is a string with a format: kube-apiserver also accepts a list as the value of
+  such a field. If the format is removed, kube-apiserver refuses these lists, but polyver reports no
+  finding.
 - Fields that were not in the schema: API servers dropped these fields. If the new schema has such a
   field, API servers validate it, and may refuse a write that was accepted before.
 - Renamed fields: if a field was removed and a new field has the same schema, polyver cannot
