@@ -170,8 +170,8 @@ _RISKY = {
         "Check the data of existing objects, or choose a name that no object uses",
     ),
     "field-filled-in": (
-        "a new field has a default, in an object with a limited number of fields, alternatives or"
-        " CEL rules",
+        "a new field has a default, and the schema of its object has alternatives, CEL rules or a"
+        " limit on the number of fields",
         "Make sure that an object with only the default is valid, or remove the default",
     ),
     "type-widened": (
