@@ -87,8 +87,9 @@ cases:
 - CEL rules: polyver compares only the text of a rule. A new or changed rule is always a risky
   finding. If a rule has not changed, but fields that it reads have changed, polyver does not check
   whether the rule still works.
-- Lists in a field whose type is a string with a format: kube-apiserver accepts such lists. If the
-  format is removed, kube-apiserver refuses these lists, and polyver reports no finding.
+- Fields whose schema is a string with a format: kube-apiserver also accepts a list as the value of
+  such a field. If the format is removed, kube-apiserver refuses these lists, but polyver reports no
+  finding.
 - Fields that were not in the schema: API servers dropped these fields. If the new schema has such a
   field, API servers validate it, and may refuse a write that was accepted before.
 - Renamed fields: if a field was removed and a new field has the same schema, polyver cannot
@@ -97,13 +98,13 @@ cases:
 ## Existing objects (ratcheting)
 
 If the schema no longer allows a value of an existing object, updates of this object can still
-succeed. From Kubernetes 1.30 on, and on polyver's embedded server, an API server accepts an update
+succeed. kube-apiserver of Kubernetes 1.30 or newer, and polyver's embedded server, accept an update
 that does not change the invalid value (ratcheting). Ratcheting does not lower the severity of a
 finding, because clients that write new objects still fail.
 
 If a required field is missing, or if alternatives (`anyOf`, `oneOf`, `allOf`, `not`) fail,
-ratcheting applies only in one case: the update changes nothing in the part of the object that lacks
-the field, or to which the alternatives apply.
+ratcheting applies only if the update changes nothing in a certain part of the object: the part that
+lacks the field, or the part to which the alternatives apply.
 """
 
 
@@ -118,8 +119,8 @@ def checking() -> str:
 findings on this page; [how to test conversions](../how-to/test-conversions.md) shows examples. The
 option `--against` of `polyver check` names an earlier state of the kind: a file, a git revision or
 [a cluster](clusters.md). With this option, `polyver check` also reports the findings in
-[compatibility](compatibility.md), and each field whose value after a conversion differs from the
-value that the earlier conversions gave it.
+[compatibility](compatibility.md). It also reports each field for which the earlier and the current
+conversions return different values.
 
 A finding has a kind, API versions, a path, a rule, a severity, a fact (what is wrong) and an advice
 (what you can do). If polyver found the problem with a generated object, the finding contains the
@@ -175,9 +176,9 @@ def templates() -> str:
 
 [Blueprints](functions.md) and [definitions](definitions.md) contain templates in Go's template
 language. Templates can call the functions of [sprig](https://masterminds.github.io/sprig/) and some
-functions of Helm. polyver either renders a template to the same text as Go, or reports an error,
-apart from the [differences](#differences-from-go) below. On this page, *function* means a template
-function.
+functions of Helm. polyver either renders a template to the same text as Go, or reports an error.
+[Differences from Go](#differences-from-go) lists the exceptions. On this page, *function* means a
+template function.
 
 ```python
 from polyver.languages.gotemplate import compile_template, render_value
@@ -228,8 +229,8 @@ following table shows the type in Go that corresponds to each type of data:
 | null | `nil` |
 | time (`datetime`) | `time.Time` |
 
-In contrast, an integer that is written in a template has the type `int`. The consequences are the
-same as in Go. If `.size` is an integer and `.ratio` is a float, `eq .size 3` works, but
+An integer that is written in a template, on the other hand, has the type `int`. The consequences
+are the same as in Go. If `.size` is an integer and `.ratio` is a float, `eq .size 3` works, but
 `eq .ratio 3` fails. `until` needs an `int`, so instead of `until .size` you must write
 `until (int .size)`. Numbers that `fromJson` reads are `float64`.
 
@@ -287,8 +288,8 @@ the string.
 ## Comparison with Go
 
 The repository contains the recorded results of Go 1.26 with sprig 3.3 for about 990 templates. The
-tests render the same templates with polyver, and compare the results with the recordings: the
-rendered text, or that parsing or rendering fails, and the line of the error. The templates call
+tests render the same templates with polyver, and compare the results with the recordings. A result
+is the rendered text, or an error with its line. The templates call
 every function; half of the templates were generated at random. `make record` records the results
 again.
 """

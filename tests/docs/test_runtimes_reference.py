@@ -47,9 +47,9 @@ def test_the_times_are_those_that_are_told() -> None:
         f"every {timing.ask_every:.0f} s over a new connection",
         f"answer within {timing.start:.0f} s",
         f"replaced after {timing.silence:.0f} s",
-        f"then {timing.drain:.0f} s in which calls may finish",
+        f"gives the calls in progress {timing.drain:.0f} s to finish",
         f"after {timing.grace:.0f} s SIGKILL",
-        f"after {timing.stable:.0f} s of service",
-        f"tried again after {timing.rebuilds.first:.0f} s",
+        f"has run for {timing.stable:.0f} s",
+        f"tries again after {timing.rebuilds.first:.0f} s",
     ):
         assert words in PAGE

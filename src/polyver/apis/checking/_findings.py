@@ -66,18 +66,19 @@ _BREAKING = {
         "Connect each version of the CustomResourceDefinition to the others by exactly one path",
     ),
     "kind-removed": (
-        "a kind was removed, and with it its objects",
+        "a kind was removed, so its objects are removed as well",
         "Keep its CustomResourceDefinition while there are objects",
     ),
     "fails": (
-        "the conversion of an object fails, and with it every list that contains the object",
+        "the conversion of an object fails, so every list that contains the object fails as well",
         "Make the function accept every object that the schema allows, also without optional "
         "fields",
     ),
     "law": (
-        "an object that is converted through another version differs from one that is converted "
-        "directly",
-        "Each direction must revert the changes of the other; compare the fields shown",
+        "converting an object through another version gives a different result than converting "
+        "it directly",
+        "Each direction must revert the changes of the opposite direction; compare the fields "
+        "shown",
     ),
     "edit-lost": (
         "a field that was changed in one version does not have the written value, in this or in "
@@ -94,7 +95,7 @@ _BREAKING = {
         "Please report it together with the example",
     ),
     "view-changed": (
-        "an existing object looks different in a version than before",
+        "the conversion of an existing object returns another value for a field than before",
         "Restore the rule, or make the change in a new version",
     ),
     "identity": (
@@ -104,7 +105,7 @@ _BREAKING = {
     ),
     "pruned": (
         "a conversion writes a field that the version does not have, and an API server drops it",
-        "Add the field to the schema, or write it to another one",
+        "Add the field to the schema, or write the value to another field",
     ),
     "unknown-field": (
         "a rule names a field that the schema of the version does not have",
@@ -112,7 +113,7 @@ _BREAKING = {
     ),
     "type": (
         "a value is written to a field that has another type in the other version",
-        "Add a rule such as cast, scale, wrap or keyed, or correct the existing one",
+        "Add a rule such as cast, scale, wrap or keyed, or correct the existing rule",
     ),
     "value": (
         "a rule writes a value that the schema refuses",
@@ -121,24 +122,26 @@ _BREAKING = {
 }
 _RISKY = {
     "unstable": (
-        "functions do not restore their own results, so that edits may be undone",
-        "Make each direction restore the results of the other",
+        "the result of a function changes when it is converted to the other version and back, so "
+        "edits may be undone",
+        "Make each function restore the results of the function for the opposite direction",
     ),
     "invalid": (
-        "an object that is valid in one version is refused by the other, so it cannot be updated",
-        "Allow it in the other version, or give required fields there a default",
+        "an object that is valid in one version is invalid in the other version, so it cannot be "
+        "updated",
+        "Allow the object in the other version, or give required fields of that version a default",
     ),
     "unmapped": (
         "the rule has no mapping for a value of an enum: the value is preserved, and the field is"
         " absent",
-        "Map the value to one in the other version",
+        "Map the value to a value of the other version",
     ),
     "dropped-known": (
         "a rule drops a field that the other version has, too",
-        "Remove the rule to keep the field, or move it to another name",
+        "Remove the rule to keep the field, or move the field to another name",
     ),
     "no-schema": (
-        "without the schema of a version, polyver cannot determine which fields it lacks",
+        "without the schema of a version, polyver cannot determine which fields the version lacks",
         "Put the CustomResourceDefinition in a file beside the Conversion",
     ),
 }

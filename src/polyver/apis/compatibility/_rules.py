@@ -43,42 +43,46 @@ class FindingRule:
 # From Kubernetes 1.30 on, kube-apiserver accepts an update of an object with an invalid value if
 # the update does not change this value.
 _KEPT = (
-    "from Kubernetes 1.30 on, updates that do not change such a value still pass, but it cannot be "
-    "written again"
+    "from Kubernetes 1.30 on, an update that does not change such a value still succeeds, but no "
+    "client can write the value again"
 )
-_KEPT_AROUND = "from Kubernetes 1.30 on, updates still pass if nothing beside or inside it changes"
+_KEPT_AROUND = (
+    "from Kubernetes 1.30 on, an update still succeeds if it changes nothing in the affected part "
+    "of the object"
+)
 
 _BREAKING = {
     "field-removed": (
         "a field was removed; API servers silently drop its data from objects",
-        "Keep it, mark it as deprecated in its description, and remove it in a new version with a "
-        "conversion",
+        "Keep the field, mark it as deprecated in its description, and remove it in a new version "
+        "with a conversion",
     ),
     "field-renamed": (
-        "a field was removed, and a new one beside it has the same schema",
-        "If it was renamed to {other}, keep it, and rename it in a new version with a conversion "
-        "that moves the value; no conversion moves it within one version",
+        "a field was removed, and a new field beside it has the same schema",
+        "If the field was renamed to {other}, keep the old name here, and rename the field in a "
+        "new version with a conversion that moves the value; without a new version, the value is "
+        "lost",
     ),
     "type-changed": (
         "values of the old type are refused",
-        "Add a field of the new type beside it, or change the type in a new version with a "
+        "Add a second field with the new type, or change the type in a new version with a "
         "conversion",
     ),
     "enum-added": (
-        "any value was valid, and now only some are",
-        f"List every value that is in use, or list them in a new version; {_KEPT}",
+        "any value was valid, and now only the listed values are valid",
+        f"List every value that is in use, or add the list in a new version only; {_KEPT}",
     ),
     "enum-narrowed": (
         "values were removed from an enum",
-        f"Keep them, deprecate them first, or remove them in a new version; {_KEPT}",
+        f"Keep the values and deprecate them, or remove them in a new version only; {_KEPT}",
     ),
     "required-field-added": (
         "a new field is required and has no default",
-        f"Give it a default, or make it optional; {_KEPT_AROUND}",
+        f"Give the field a default, or make it optional; {_KEPT_AROUND}",
     ),
     "required-added": (
         "an optional field became required and has no default",
-        f"Give it a default, or require it in a new version only; {_KEPT_AROUND}",
+        f"Give the field a default, or require it in a new version only; {_KEPT_AROUND}",
     ),
     "required-exposed": (
         "a required field lost its default, so objects without the field are refused",
@@ -86,16 +90,16 @@ _BREAKING = {
     ),
     "limit-added": (
         "there is a new limit for a number, a string, a list or a map",
-        f"Remove it, or set it in a new version; {_KEPT}",
+        f"Remove the limit, or set it in a new version only; {_KEPT}",
     ),
     "limit-tightened": (
         "a limit became tighter",
-        f"Restore it, or tighten it in a new version; {_KEPT}",
+        f"Restore the limit, or tighten it in a new version only; {_KEPT}",
     ),
     "nullable-removed": (
         "null was a valid value, and is now dropped or refused",
-        "Keep nullable, or remove it in a new version, with a conversion in which absence means "
-        "what null meant",
+        "Keep nullable, or remove it in a new version with a conversion that turns null into an "
+        "absent field",
     ),
     "default-refused": (
         "a new field has a default that its own schema refuses, so every object without the field"
@@ -120,9 +124,9 @@ _BREAKING = {
     ),
     "list-keyed": (
         "a list became a set or a map, or has other keys: duplicates are refused, and server-side"
-        " apply tracks owners by other keys",
+        " apply identifies the items in another way",
         "Keep the list-type and its keys, and change them in a new version; an object with "
-        "duplicates can still be updated, but its owners in server-side apply are lost",
+        "duplicates can still be updated, but server-side apply no longer knows who owns its items",
     ),
     "unique-added": (
         "uniqueItems was added",
@@ -135,42 +139,42 @@ _BREAKING = {
     ),
     "stored-version-removed": (
         "a version was removed in which objects may be stored",
-        "kube-apiserver refuses this: retire the version first, which rewrites stored objects and"
-        " trims status.storedVersions",
+        "kube-apiserver refuses this: first rewrite the stored objects, and remove the version "
+        "from status.storedVersions",
     ),
     "served-version-removed": (
         "a served version was removed",
-        "Deprecate it first, then unserve it, and drop it when no client uses it and no "
-        "managedFields name it: such entries would make server-side apply fail",
+        "First deprecate the version, and then stop serving it; remove it when no client uses it "
+        "and no managedFields name it, because such entries make server-side apply fail",
     ),
     "version-unserved": (
         "a version is no longer served, so its clients get 404",
-        "Deprecate it first, and unserve it when its clients have moved",
+        "First deprecate the version, and stop serving it when its clients use another version",
     ),
     "status-removed": (
-        "the status subresource was removed: clients that write it get 404",
-        "Keep it, and remove it in a new version",
+        "the status subresource was removed: clients that write the status get 404",
+        "Keep the subresource, and leave it out in a new version only",
     ),
     "scale-removed": (
         "the scale subresource was removed, so autoscalers and kubectl scale fail",
-        "Keep it, and remove it in a new version",
+        "Keep the subresource, and leave it out in a new version only",
     ),
     "selectable-removed": (
         "a field was removed from selectableFields, and requests that select by it are refused",
-        "Keep it in selectableFields, and remove it in a new version",
+        "Keep the field in selectableFields, and remove it in a new version",
     ),
 }
 
 _RISKY = {
     "field-claimed": (
-        "a new field has a name where unknown fields were preserved: objects may have other data "
-        "in it",
-        "Check the data of objects there, or choose a name that none of them uses",
+        "a new field was added to a part of the object that preserved unknown fields: objects may "
+        "already have other data under this name",
+        "Check the data of existing objects, or choose a name that no object uses",
     ),
     "field-filled-in": (
-        "a new field has a default, in an object with a limited number of fields, alternatives or"
-        " CEL rules",
-        "Make sure that an object with only the default passes them, or remove the default",
+        "a new field has a default, and the schema of its object has alternatives, CEL rules or a"
+        " limit on the number of fields",
+        "Make sure that an object with only the default is valid, or remove the default",
     ),
     "type-widened": (
         "values of further types are valid, which clients may not be able to read",
@@ -190,20 +194,20 @@ _RISKY = {
     ),
     "default-changed": (
         "a default changed, also for existing objects without the field",
-        "Keep the default, and choose another in a new version",
+        "Keep the default, and choose another default in a new version",
     ),
     "default-removed": (
-        "a default was removed, so readers find no value where there always was one",
-        "Keep the default, or prepare every reader for a missing value first",
+        "a default was removed, so readers may find no value in a field that always had a value",
+        "Keep the default, or first make sure that every reader accepts a missing value",
     ),
     "default-added": (
         "an existing field got a default: objects without the field now have it",
-        "Make sure that the default means what absence meant",
+        "Make sure that the default has the same meaning as the absent field had before",
     ),
     "null-kept": (
-        "null was dropped or replaced by the default, and is now kept where an enum, a number of "
-        "fields, alternatives or CEL rules are checked, or where a default was meant",
-        "Remove nullable: a missing value means the same",
+        "null was dropped or replaced by the default, and is now kept; an enum, a limit on the "
+        "number of fields, an alternative or a CEL rule may refuse it, and the default is not set",
+        "Remove nullable: clients can leave the field out instead",
     ),
     "unknown-refused": (
         "fields without a schema were dropped, and are now refused",
@@ -212,7 +216,8 @@ _RISKY = {
     ),
     "list-merged": (
         "a set or a map became atomic, so server-side apply replaces it as a whole",
-        "Keep the list-type: clients that apply single items would remove the others",
+        "Keep the list-type: a client that applies some items would remove the items of other "
+        "clients",
     ),
     "map-merged": (
         "x-kubernetes-map-type changed, so server-side apply tracks owners in another way",
@@ -220,29 +225,30 @@ _RISKY = {
     ),
     "alternatives-changed": (
         "anyOf, oneOf, allOf or not changed in a way that cannot be compared",
-        f"Make sure that every object in use still passes; {_KEPT_AROUND}",
+        f"Make sure that every object in use is still valid; {_KEPT_AROUND}",
     ),
     "rule-added": (
         "a CEL rule was added or changed",
-        "Make sure that every object in use passes, or let the rule check only changes, with "
-        "oldSelf and optionalOldSelf",
+        "Make sure that every object in use is valid, or write the rule with oldSelf and "
+        "optionalOldSelf, so that it checks only changed values",
     ),
     "keyword-changed": (
-        "a keyword changed that polyver does not know",
+        "a keyword that polyver does not know has changed",
         "Make sure that every object in use is still valid",
     ),
     "storage-moved": (
         "the storage version changed",
-        "Serve the old storage version until every object is rewritten and status.storedVersions "
-        "is trimmed; until then you can go back",
+        "Serve the old storage version until you have rewritten every object and removed the "
+        "version from status.storedVersions; until then, you can undo the change",
     ),
     "names-changed": (
         "the singular, the list kind, a short name or a category was changed or removed",
-        "Keep the names that people and scripts use, and add new ones beside them",
+        "Keep the names that people and scripts use, and add further names",
     ),
     "status-added": (
         "the status subresource was added: a status in a write to the main resource is ignored",
-        "Let every controller write to /status first, or add it in a new version",
+        "First change every controller so that it writes to /status, or add the subresource in a "
+        "new version only",
     ),
     "scale-changed": (
         "the scale subresource reads or writes other fields",
@@ -250,8 +256,9 @@ _RISKY = {
     ),
     "conversion-changed": (
         "the conversion strategy changed",
-        "Make sure that every stored object can be read in every served version before and after:"
-        " None changes only apiVersion, and Webhook fails when the webhook does not answer",
+        "Make sure that every stored object can be read in every served version, before and after"
+        " the change: the strategy None changes only apiVersion, and with the strategy Webhook, "
+        "reads fail when the webhook does not answer",
     ),
 }
 
