@@ -213,7 +213,7 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
 
 
 def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """Return a lineage with the gates of rollouts added; `gates` are the gates by release name."""
+    """Return a lineage with the gates of rollouts added. `gates` are the gates by release name."""
     if not gates:
         return lineage
     return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
@@ -229,8 +229,8 @@ def choose_revision(
     """Choose the CompositionRevision of a composite resource.
 
     With the update policy Automatic, this is the newest revision that the selector matches. With
-    Manual, it is the revision in use, as long as the selector matches it; after that, it is the
-    newest revision that the selector matches.
+    Manual, it is the revision in use, as long as the selector matches this revision. If the
+    selector no longer matches it, the newest revision that the selector matches is chosen.
     """
     known = {each["metadata"]["name"]: each for each in revisions}
     ours = [

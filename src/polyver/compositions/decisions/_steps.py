@@ -140,7 +140,7 @@ def resolve_steps(
 ) -> tuple[ResolvedStep, ...]:
     """Resolve the steps of a CompositionRevision. Raise Refusal if a step cannot be resolved.
 
-    `several` enables the feature FunctionRevisions.
+    `several` is true if the feature FunctionRevisions is enabled.
     """
     found = []
     for each in ask_steps(revision, composite, installed, several=several):
@@ -289,7 +289,7 @@ def moved_pipelines(
 
     A CompositionRevision is affected if one of its steps resolves to another function revision
     after the change, or cannot be resolved for another reason than before. Gates are ignored,
-    because a rollout sets them for each composite resource separately.
+    because their effect is different for each composite resource.
     """
     known: dict[Selector, bool] = {}
     found = set()

@@ -181,8 +181,8 @@ def _bring(
 def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
     """Return the names of the revisions that must be active.
 
-    With automatic activation, these are the highest-numbered ones; otherwise, those that users have
-    activated.
+    With automatic activation, these are the revisions with the highest numbers. Otherwise, these
+    are the revisions that users have activated.
     """
     if not function.automatic:
         return {name for name, each in there.items() if each.active}

@@ -1,7 +1,7 @@
 """The users of functions: steps of relevant CompositionRevisions that select function revisions.
 
-A CompositionRevision is relevant if a composite resource uses it, or if it is the newest revision
-of its Composition, which a new composite resource would use.
+A CompositionRevision is relevant if a composite resource uses it. It is also relevant if it is the
+newest revision of its Composition, because new composite resources would use this revision.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[st
     would select. Otherwise polyver could delete a revision that a step needs.
     """
     index = Index.of(
-        # Without the pin: a step is resolved again in each run, so it does not keep its last
+        # Remove the pin: a step is resolved again in each run, so it does not keep its last
         # revision.
         (replace(use.dependent, pin=None), lineage.name, use.selector, REVISIONS)
         for use in uses

@@ -64,9 +64,11 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """Resolve all actions and return the new run, which has a `refusal` if it must not start.
+    """Resolve all actions and return the new run.
 
-    `blueprints` returns the blueprint of a name, or None.
+    If the ActionSet must not start, the run has a `refusal`.
+
+    `blueprints` is called with the name of a blueprint; it returns the blueprint or None.
     """
     actions: list[ActionRun] = []
     warnings: list[str] = []

@@ -57,9 +57,11 @@ def asked_functions(
     *,
     traceback: bool,
 ) -> Functions:
-    """Return the local functions that options name; without such options, those of the server.
+    """Return the functions from `--functions` and `--catalogue`.
 
-    Warn if the local functions differ from those of the server.
+    If neither option is given, return the functions of the server.
+
+    If the options are given, warn about differences from the functions of the server.
     """
     if not functions and not catalogue:
         return functions_on(context).known

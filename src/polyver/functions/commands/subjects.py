@@ -180,7 +180,10 @@ def _impact_of_function(question: ImpactQuestion) -> None:
 
 
 def _functions(question: ImpactQuestion) -> Functions:
-    """Return the functions of the first cluster that `--file` names; else the local functions."""
+    """Return the functions of the first cluster in `--file`.
+
+    If there is none, return the local functions.
+    """
     clusters = [name for name in question.files if name.startswith(CLUSTER)]
     given, traceback = (question.functions, question.catalogue), question.traceback
     if not clusters:

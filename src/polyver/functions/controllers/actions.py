@@ -364,7 +364,7 @@ class ActionSetController(Controller[Key]):
         try:
             output = await self._calls.call(call)
         except FunctionCallFailed as failure:
-            # Mask before truncating: a part of a value would not be found.
+            # Mask values before truncating: a part of a value would not be recognized.
             reason = _short(call.masks.mask(failure.fact))
             if failure.trace:
                 trace = call.masks.mask(failure.trace)

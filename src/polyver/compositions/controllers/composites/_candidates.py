@@ -64,7 +64,10 @@ class CachedCompositionRevision:
 
 
 def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with only the annotation that allows deletion; empty if it is not set."""
+    """Return metadata with only the annotation that allows deletion.
+
+    Without this annotation, the result is empty.
+    """
     said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 

@@ -206,7 +206,10 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """Return the name of the CompositionRevision that a resource selects; empty if none."""
+        """Return the name of the CompositionRevision that a resource selects.
+
+        Return "" if it selects none.
+        """
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 

@@ -268,8 +268,8 @@ class Composer:
     ) -> Requeue | None:
         """Run the pipeline with one combination. Apply the result, or report the failure.
 
-        If a move to another combination has failed before, `failed` is this move, and it is
-        reported as well.
+        If a move to another combination has failed before, `failed` is this failed move. It is
+        reported too.
         """
         input_of = self._input_of(work, resolved)
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
@@ -330,7 +330,7 @@ class Composer:
         return composite.revision if fits else ""
 
     async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Requeue | None:
-        """Compose with the first combination that works, in this order of preference:
+        """Compose with the first combination that works, in this order:
 
         - the target revision with the current function revisions,
         - the CompositionRevision in use with the current function revisions,
@@ -401,7 +401,7 @@ class Composer:
     async def _tried(
         self, work: Work, resolved: _Resolved, pinned: str
     ) -> _Ran | FailedCompositeMove:
-        """Run a new combination without applying the result; return the run, or why it failed."""
+        """Run a new combination without applying the result. Return the run, or the failed move."""
         release = self._new_in(work, resolved, pinned)
         try:
             self._check_served(work, resolved.steps)
@@ -468,7 +468,7 @@ class Composer:
         return False
 
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
-        """Report a failed move, and leave the composed resources as they are.
+        """Report a failed move. The composed resources are not changed.
 
         This function is used if the functions of the combination in use also cannot be called.
         """
@@ -583,7 +583,7 @@ class Composer:
             if not _is_invalid(error):
                 raise
             refusal = Refusal("InvalidStatus", error.message, at="status")
-            # Keep in the status which revisions composed the objects that exist now.
+            # Keep in the status the revisions that composed the existing objects.
             made = {"pipeline": outcome.status["pipeline"]}
             return await self._failed(work, replace(refused(refusal), status=made))
         work.wrote(told)

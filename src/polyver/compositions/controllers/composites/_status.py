@@ -105,7 +105,7 @@ class CompositeStatusWriter:
     async def stayed(
         self, resource: GroupVersionResource, found: Object, updated: DesiredCondition
     ) -> Object:
-        """Set the condition `updated` only; all other status fields keep their values."""
+        """Set only the condition `updated`. All other status fields keep their values."""
         conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {updated.type})
 
