@@ -26,10 +26,17 @@ __all__ = [
     "stage",
     "table",
     "why_address",
+    "without_users",
 ]
 
 Data = Mapping[str, Any]
-_LEVELS = {"error": "Error", "warning": "Deprecated", "note": "Unused"}
+_NOT_USED = "not used"
+_LEVELS = {"error": "Error", "warning": "Deprecated", "note": _NOT_USED.capitalize()}
+
+
+def without_users(data: Data) -> str:
+    """Return the text for a lineage or a release without references."""
+    return _NOT_USED if data["counted"] else "not counted"
 
 
 def address(path: str, **query: str | int) -> str:
@@ -118,7 +125,7 @@ def _concern(each: Data, *, named: bool) -> Html:
             else None
         )
     if each["level"] == "note":
-        users = "not used"
+        users = _NOT_USED
     hint = tag("span", each["hint"], class_="hint") if each["hint"] else None
     count = tag("span", users, class_="quiet") if users else None
     return tag("li", level, tag("div", tag("p", fact), tag("p", hint, count, class_="below")))

@@ -21,6 +21,7 @@ from polyver.web.pages._elements import (
     stage,
     table,
     why_address,
+    without_users,
 )
 
 __all__ = ["answer", "crumbs", "lineage_page", "moves", "why_page"]
@@ -88,14 +89,16 @@ def _releases(data: Data) -> list[Child]:
     caption = f"Releases of {data['name']}, highest first"
     more = data["releasesTotal"] - len(rows)
     rest = (
-        tag("p", f"and {more:,} lower releases that are not used", class_="quiet") if more else None
+        tag("p", f"and {more:,} lower releases without references", class_="quiet")
+        if more
+        else None
     )
     return [table(columns, rows, caption=caption, of="releases"), rest]
 
 
 def _users(data: Data, release: Data) -> Child:
     if not release["users"]:
-        return tag("span", "not used" if data["counted"] else "not counted", class_="quiet")
+        return tag("span", without_users(data), class_="quiet")
     href = lineage_address(data, release=release["name"]) + "#uses"
     return tag("a", counted(release["users"], "reference"), href=href)
 
@@ -194,7 +197,8 @@ def _uses(data: Data) -> list[Child]:
 
 
 def _nobody(data: Data) -> str:
-    return "Not used." if data["counted"] else "Not counted: it has only one release."
+    reason = "" if data["counted"] else ": it has only one release"
+    return f"{without_users(data).capitalize()}{reason}."
 
 
 def answer(row: Data) -> list[Child]:

@@ -15,6 +15,7 @@ from polyver.web.pages._elements import (
     paging,
     search,
     table,
+    without_users,
 )
 
 __all__ = ["overview_page"]
@@ -150,8 +151,7 @@ def _chips(each: Data) -> Html:
 def _users(each: Data) -> list[Child]:
     total = each["dependents"]
     if not total:
-        nobody = "not used" if each["counted"] else "not counted"
-        return [tag("span", nobody, class_="quiet")]
+        return [tag("span", without_users(each), class_="quiet")]
     lost = each["unanswered"]
     words = f"{lost:,} unresolved"
     bad = tag("span", words, class_="bad") if lost else None
