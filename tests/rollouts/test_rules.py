@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.core.rollout import ReadyCheck, RolloutStep, StepPause
-from polyver.rollouts.rules import (
-    ErrorsCheck,
-    HttpCheck,
-    LatencyCheck,
-    PrometheusCheck,
-    read_rules,
-)
+from polyver.core.rollout_checks import ErrorsCheck, HttpCheck, LatencyCheck, PrometheusCheck
+from polyver.rollouts.rules import read_rules
 from polyver.rollouts.windows import Window, is_open, next_opening
 
 LAST = {"share": "100%"}
@@ -90,6 +85,15 @@ def test_without_checks_followers_must_become_healthy() -> None:
         ({"steps": [LAST], "checks": [{"latency": {"p99": "2"}}]}, "spec.checks[0].latency.p99"),
         (
             {"steps": [LAST], "checks": [{"prometheus": {"address": PROMETHEUS, "query": "up"}}]},
+            "spec.checks[0].prometheus",
+        ),
+        (
+            {
+                "steps": [LAST],
+                "checks": [
+                    {"prometheus": {"address": PROMETHEUS, "query": "up", "above": 2, "below": 1}}
+                ],
+            },
             "spec.checks[0].prometheus",
         ),
         ({"steps": [LAST], "checks": [{"http": {"url": "shop"}}]}, "spec.checks[0].http.url"),

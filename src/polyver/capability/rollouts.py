@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from polyver.capability.gates import LineageName, ReleaseObject, is_target
 from polyver.client import Client, GroupVersionResource
+from polyver.core.rollout_checks import ObservedCalls
 from polyver.kube.objects.conditions import find_condition
 from polyver.kube.objects.status import ApiError
 
@@ -40,16 +40,6 @@ async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[s
         and is_target(each, lineage, labels)
     ]
     return min(names)[1] if names else ""
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedCalls:
-    """The calls or actions with some releases of a lineage, counted since a time."""
-
-    count: int = 0
-    errors: int = 0
-    p99: float = 0.0
-    """The 99th percentile of the durations of the calls, in seconds; 0 without calls."""
 
 
 class RolloutTargets(Protocol):

@@ -290,6 +290,8 @@ class RolloutProgress:
     """The time of a late decision; it is at most `SEEN_EVERY` seconds older than the last one."""
     approved_before: int = -1
     """The step that was approved when the check failed for which the rollout is paused."""
+    began_at: float = 0.0
+    """The time at which the first step started."""
 
     def at(self, now: float, *, longest: float = math.inf) -> RolloutProgress:
         """Return the progress at a time, with its times moved so that unobserved time is left out.
@@ -308,8 +310,13 @@ class RolloutProgress:
         if not moved:
             return self
         passed_at = None if self.passed_at is None else self.passed_at + moved
-        started_at, seen_at = self.started_at + moved, self.seen_at + moved
-        return replace(self, started_at=started_at, passed_at=passed_at, seen_at=seen_at)
+        return replace(
+            self,
+            started_at=self.started_at + moved,
+            passed_at=passed_at,
+            seen_at=self.seen_at + moved,
+            began_at=self.began_at + moved,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +467,7 @@ def _started(
         f"no dependent was in the cohort of step {progress.step}" if empty else "",
         started_at=now,
         thresholds=(*progress.thresholds, max(reached, min(1.0, wanted))),
+        began_at=progress.began_at if progress.step else now,
     )
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from polyver.capability.gates import SYSTEM_NAMESPACE, is_target
 from polyver.capability.rollouts import POLICIES
 from polyver.client import Client
 from polyver.core import PolyverError, listed
-from polyver.core.rollout import ReadyCheck
+from polyver.core.rollout_checks import HttpCheck, PrometheusCheck
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, invalid
 from polyver.rollouts.kinds import POLICIES as POLICY_KIND
 from polyver.rollouts.kinds import ROLLOUTS
 from polyver.rollouts.names import CLUSTER_SCOPED, TARGET_KINDS, lineage_of
-from polyver.rollouts.rules import RULES, read_rules
+from polyver.rollouts.rules import RULES, call_problems, read_rules
 from polyver.webhook.configurations import AdmissionRegistration
 
 if TYPE_CHECKING:
@@ -42,10 +42,13 @@ ROLLOUTS_WANTED: Final = tuple(
 class RolloutChecks:
     """Refuses policies and rollouts that cannot be executed, and a second policy of a lineage."""
 
-    def __init__(self, client: Client, enabled: Collection[tuple[str, str]]) -> None:
+    def __init__(self, client: Client, enabled: Mapping[tuple[str, str], bool]) -> None:
         self._client = client
         self._enabled = enabled
-        """The groups and kinds of lineages that rollouts can move here."""
+        """The groups and kinds of lineages that rollouts can move here.
+
+        The value is True if releases of the kind are called.
+        """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = [(each.group, each.names.plural) for each in _KINDS]
@@ -79,7 +82,16 @@ class RolloutChecks:
             found += self._target_problems(target, namespace, at)
             if (target.get("name") is None) is (target.get("selector") is None):
                 found.append(Cause(at, "Invalid value: write either name or selector"))
-        return found
+        return [*found, *self._call_problems(spec, targets)]
+
+    def _call_problems(self, spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
+        """Refuse checks that count calls, if a target has releases that are not called."""
+        kinds = [(each.get("group", ""), each.get("kind", "")) for each in targets]
+        uncalled = next((kind for kind in kinds if self._enabled.get(kind) is False), None)
+        rules, _ = read_rules(spec)
+        if rules is None or uncalled is None:
+            return []
+        return [_cause(each) for each in call_problems(rules, uncalled[1])]
 
     def _target_problems(self, target: dict[str, Any], namespace: str, at: str) -> list[Cause]:
         kind = (target.get("group", ""), target.get("kind", ""))
@@ -134,7 +146,9 @@ class RolloutChecks:
         if spec.get("policyRef") and named:
             told = "Invalid value: the rules are those of the policy; remove it or policyRef"
             return [*found, *(Cause(f"spec.{name}", told) for name in named)]
-        return found if spec.get("policyRef") else [*found, *_rules_problems(spec)]
+        if spec.get("policyRef"):
+            return found
+        return [*found, *_rules_problems(spec), *self._call_problems(spec, [spec["target"]])]
 
 
 def _rules_problems(spec: dict[str, Any]) -> list[Cause]:
@@ -142,9 +156,9 @@ def _rules_problems(spec: dict[str, Any]) -> list[Cause]:
     rules, problems = read_rules(spec)
     found = [_cause(each) for each in problems]
     for number, check in enumerate(rules.checks if rules is not None else ()):
-        if not isinstance(check, ReadyCheck):
+        if isinstance(check, PrometheusCheck | HttpCheck):
             [name] = [key for key, value in spec["checks"][number].items() if value is not None]
-            told = "Invalid value: this version of polyver evaluates only the check ready"
+            told = "Invalid value: this version of polyver does not evaluate this check"
             found.append(Cause(f"spec.checks[{number}].{name}", told))
     if rules is not None and rules.notify:
         told = "Invalid value: this version of polyver sends no notifications"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from polyver.capability.capability import Capability, Surroundings
@@ -29,8 +29,8 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
         makers = [each.rollout_targets for each in around.others if each.rollout_targets]
         return [made for make in makers for made in make(client)]
 
-    def enabled(client: Client) -> Sequence[tuple[str, str]]:
-        return [kind for each in targets(client) for kind in each.kinds]
+    def enabled(client: Client) -> Mapping[tuple[str, str], bool]:
+        return {kind: each.has_calls for each in targets(client) for kind in each.kinds}
 
     policies, rollouts = POLICIES.names.plural, ROLLOUTS.names.plural
     return Contribution(

@@ -28,16 +28,13 @@ from polyver.controllers.statuses import write_status
 from polyver.core import Gate, PolyverError, listed
 from polyver.core.plain import Object
 from polyver.core.rollout import (
-    CheckResult,
     CohortCounts,
     Exposure,
     Observations,
-    ReadyCheck,
     Rollout,
     RolloutPlan,
     RolloutProgress,
     RolloutState,
-    check_ready,
     exposure_of,
     step,
 )
@@ -45,6 +42,7 @@ from polyver.kube.http.logs import Log
 from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
+from polyver.rollouts.checks import CheckedStep
 from polyver.rollouts.names import (
     FREEZE,
     ROLLOUTS_ON,
@@ -58,9 +56,10 @@ from polyver.rollouts.policies import (
     surplus_rollouts,
     unmarked_releases,
 )
-from polyver.rollouts.rules import RULES, RolloutRules, read_rules
+from polyver.rollouts.rules import RULES, RolloutRules, call_problems, read_rules
 from polyver.rollouts.status import (
     RolloutObservation,
+    checks_in,
     dependents_data,
     preflight_data,
     progress_in,
@@ -347,9 +346,11 @@ class RolloutController(Controller[RolloutKey]):
         data = status.get("policy") or await self._rules_of(obj, request)
         rules, problems = read_rules(data or {"steps": []})
         targets = self._targets.get((request.lineage.group, request.lineage.kind))
+        if rules is not None and targets is not None and not targets.has_calls:
+            problems = call_problems(rules, request.lineage.kind)
         releases = await targets.releases(request.lineage) if targets is not None else ()
         release = next((each for each in releases if each.name == request.to), None)
-        if targets is None or rules is None or release is None or data is None:
+        if targets is None or rules is None or release is None or data is None or problems:
             if not progress.state.is_final:
                 await self._tell_problem(obj, request, data, problems, releases)
             return None
@@ -404,11 +405,10 @@ class RolloutController(Controller[RolloutKey]):
         preflight = self._preflight(case)
         waits_for, opens_at = await self._waits_for(case)
         following = rules.steps[progress.step] if progress.step < len(rules.steps) else None
-        checks = _checks(rules, counts, max(0.0, now - progress.started_at))
         seen = Observations(
             report_counts(preflight) if preflight is not None else None,
             counts,
-            checks if progress.step else (),
+            self._checked(case, counts, current).results(rules.checks),
             followers.threshold(following.count) if following and following.count else 0.0,
             self._superseded_by(case),
             not waits_for,
@@ -423,6 +423,17 @@ class RolloutController(Controller[RolloutKey]):
             plan,
             RolloutObservation(counts, seen.checks, case.data, len(rules.steps), preflight),
             opens_at,
+        )
+
+    def _checked(self, case: _Case, counts: CohortCounts, exposure: Exposure) -> CheckedStep:
+        lineage, to = case.request.lineage, case.request.to
+        return CheckedStep(
+            case.progress,
+            counts,
+            exposure.share >= 1,
+            case.now,
+            lambda since: case.targets.calls(lineage, to, since=since),
+            checks_in(case.obj.get("status") or {}),
         )
 
     def _superseded_by(self, case: _Case) -> str:
@@ -527,15 +538,6 @@ class RolloutController(Controller[RolloutKey]):
         conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
         status = {**(obj.get("status") or {}), "reason": message, "conditions": conditions}
         await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER)
-
-
-def _checks(rules: RolloutRules, counts: CohortCounts, seconds: float) -> tuple[CheckResult, ...]:
-    """Evaluate the checks, so many seconds after the step has started."""
-    return tuple(
-        check_ready(each, counts, seconds=seconds)
-        for each in rules.checks
-        if isinstance(each, ReadyCheck)
-    )
 
 
 def _gate(name: str, plan: RolloutPlan) -> Gate | None:

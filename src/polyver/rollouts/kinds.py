@@ -18,6 +18,7 @@ ROLLOUTS: Final = Kind("Rollout", group=GROUP, categories=["polyver"])
 Time = Annotated[str, Format("date-time")]
 Name = Annotated[str, MinLength(1), MaxLength(253)]
 Count = Annotated[int, Ge(0), Format("int64")]
+Minimum = Annotated[int, Ge(1), Format("int64")]
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 Event = Literal["Started", "Paused", "RolledBack", "Held", "Completed", "Aborted", "Superseded"]
 
@@ -96,7 +97,7 @@ class ErrorsCheckSpec:
 
     max: str
     """The largest share of errors: 1%."""
-    minimum: Count | None
+    minimum: Minimum | None
     """The number of calls to wait for. Default: 1."""
 
 
@@ -106,7 +107,7 @@ class LatencyCheckSpec:
 
     p99: str
     """The largest ratio of the 99th percentiles: 2x."""
-    minimum: Count | None
+    minimum: Minimum | None
     """The number of calls of both releases to wait for. Default: 1."""
 
 

@@ -6,7 +6,6 @@ path of the field.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,20 +22,18 @@ from polyver.core.rollout import (
     StepPause,
     check_steps,
 )
+from polyver.core.rollout_checks import ErrorsCheck, HttpCheck, LatencyCheck, PrometheusCheck
 from polyver.languages.values.durations import nanoseconds
 from polyver.rollouts.windows import Window, read_window
 
 __all__ = [
     "ALL",
     "RULES",
-    "ErrorsCheck",
-    "HttpCheck",
     "InvalidRolloutRules",
-    "LatencyCheck",
     "Notification",
-    "PrometheusCheck",
     "RolloutCheck",
     "RolloutRules",
+    "call_problems",
     "read_rules",
 ]
 
@@ -50,40 +47,6 @@ _SAMPLE: Final = 1000
 
 class InvalidRolloutRules(PolyverError):
     """A field of a policy or a rollout that cannot be executed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorsCheck:
-    """Calls or actions with the release do not fail more often than a share."""
-
-    most: float
-    minimum: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyCheck:
-    """The 99th percentile with the release is at most a factor of that of the release before."""
-
-    factor: float
-    minimum: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class PrometheusCheck:
-    """The result of a query is within limits."""
-
-    address: str
-    query: str
-    below: float = math.inf
-    above: float = -math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class HttpCheck:
-    """A URL answers with a status."""
-
-    url: str
-    status: int = 200
 
 
 RolloutCheck = ReadyCheck | ErrorsCheck | LatencyCheck | PrometheusCheck | HttpCheck
@@ -149,6 +112,19 @@ def read_rules(spec: _Data, *, at: str = "spec") -> tuple[RolloutRules | None, l
     ), []
 
 
+def call_problems(rules: RolloutRules, kind: str, *, at: str = "spec") -> list[PolyverError]:
+    """Return an error for each check that counts calls; releases of this kind are not called."""
+    counted = {ErrorsCheck: "errors", LatencyCheck: "latency"}
+    return [
+        InvalidRolloutRules(
+            f"a release of a {kind} is not called, so it has no {name} to check",
+            at=f"{at}.checks[{number}].{name}",
+        )
+        for number, check in enumerate(rules.checks)
+        if (name := counted.get(type(check))) is not None
+    ]
+
+
 def _step(step: _Data, at: str) -> RolloutStep:
     share = step.get("share")
     return RolloutStep(
@@ -202,6 +178,9 @@ def _prometheus(check: _Data, at: str) -> PrometheusCheck:
         raise InvalidRolloutRules(
             "the query has no limit", at=at, hint="write below, above or both"
         )
+    if len(limits) == 2 and limits["above"] >= limits["below"]:
+        fact = f"no value is above {limits['above']:g} and below {limits['below']:g}"
+        raise InvalidRolloutRules(fact, at=at)
     if not check["query"].strip():
         raise InvalidRolloutRules("the query is empty", at=f"{at}.query")
     return PrometheusCheck(_url(check["address"], f"{at}.address"), check["query"], **limits)

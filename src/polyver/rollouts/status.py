@@ -21,6 +21,7 @@ from polyver.kube.objects.conditions import DesiredCondition, set_conditions
 
 __all__ = [
     "RolloutObservation",
+    "checks_in",
     "dependents_data",
     "preflight_data",
     "progress_in",
@@ -61,7 +62,16 @@ def progress_in(status: ReadOnlyObject) -> RolloutProgress:
         tuple(memory.get("thresholds") or ()),
         memory.get("seenAt", 0.0),
         memory.get("approvedBefore", -1),
+        memory.get("beganAt", 0.0),
     )
+
+
+def checks_in(status: ReadOnlyObject) -> list[CheckResult]:
+    """Read the results of the checks from the status of a rollout."""
+    return [
+        CheckResult(each["name"], each["result"], each.get("message") or "")
+        for each in status.get("checks") or ()
+    ]
 
 
 def _memory(progress: RolloutProgress) -> dict[str, Any]:
@@ -73,6 +83,7 @@ def _memory(progress: RolloutProgress) -> dict[str, Any]:
         "thresholds": [*progress.thresholds],
         "seenAt": progress.seen_at,
         "approvedBefore": progress.approved_before if progress.failure else None,
+        "beganAt": progress.began_at or None,
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 

@@ -1,0 +1,265 @@
+"""The checks of rollouts on calls, on values of Prometheus, and on HTTP answers.
+
+Each function gets one observation and returns the result of the check. An observation that is
+missing, such as the value of a Prometheus that does not answer, never fails a check: the check
+waits, and its message is the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from polyver.core.rollout import CheckResult
+
+__all__ = [
+    "CONFIRMED",
+    "ErrorsCheck",
+    "HttpCheck",
+    "LatencyCheck",
+    "NotObserved",
+    "ObservedCalls",
+    "PrometheusCheck",
+    "check_errors",
+    "check_http",
+    "check_latency",
+    "check_value",
+    "confirmed_result",
+    "failures_after",
+    "lasting_result",
+    "prometheus_value",
+]
+
+CONFIRMED = 3
+"""The number of failures in a row with which a check on another server fails."""
+
+
+# Calls with a release.
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCalls:
+    """The calls or actions with some releases of a lineage, counted since a time."""
+
+    count: int = 0
+    errors: int = 0
+    p99: float = 0.0
+    """The 99th percentile of the durations of the calls, in seconds; 0 without calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsCheck:
+    """Calls or actions with the release do not fail more often than a share."""
+
+    most: float
+    minimum: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCheck:
+    """The 99th percentile with the release is at most a factor of that of the release before."""
+
+    factor: float
+    minimum: int = 1
+
+
+def check_errors(check: ErrorsCheck, calls: ObservedCalls, *, cohort: int) -> CheckResult:
+    """Return the result of the check for a cohort of this size.
+
+    >>> check_errors(ErrorsCheck(0.01, 20), ObservedCalls(20, 1), cohort=4).message
+    '1 of 20 calls failed (5%), at most 1% may fail'
+    """
+    if not cohort:
+        return CheckResult("errors", "Passed", _EMPTY)
+    if calls.count < check.minimum:
+        return CheckResult("errors", "Waiting", f"{calls.count} of {check.minimum} calls observed")
+    share = calls.errors / calls.count
+    found = f"{calls.errors} of {calls.count} calls failed ({100 * share:.3g}%)"
+    if share > check.most:
+        found = f"{found}, at most {100 * check.most:.3g}% may fail"
+        return CheckResult("errors", "Failed", found)
+    return CheckResult("errors", "Passed", found)
+
+
+def check_latency(
+    check: LatencyCheck,
+    calls: ObservedCalls,
+    before: ObservedCalls,
+    *,
+    cohort: int,
+    is_for_all: bool,
+) -> CheckResult:
+    """Return the result of the check for calls with the release, and for calls without it.
+
+    `is_for_all` is True if all dependents may use the release. Then calls without it may never
+    come, so the check does not wait for them.
+
+    >>> slow, fast = ObservedCalls(50, p99=0.3), ObservedCalls(50, p99=0.1)
+    >>> check_latency(LatencyCheck(2.0, 50), slow, fast, cohort=4, is_for_all=False).message
+    'p99 is 0.3 s, and 0.1 s without the release; at most 0.2 s is allowed'
+    """
+    if not cohort:
+        return CheckResult("latency", "Passed", _EMPTY)
+    if calls.count < check.minimum:
+        return CheckResult("latency", "Waiting", f"{calls.count} of {check.minimum} calls observed")
+    if before.count < check.minimum:
+        found = f"{before.count} of {check.minimum} calls without the release observed"
+        if is_for_all:
+            return CheckResult("latency", "Passed", f"nothing to compare with: {found}")
+        return CheckResult("latency", "Waiting", found)
+    most = check.factor * before.p99
+    found = f"p99 is {calls.p99:.3g} s, and {before.p99:.3g} s without the release"
+    if calls.p99 > most:
+        return CheckResult("latency", "Failed", f"{found}; at most {most:.3g} s is allowed")
+    return CheckResult("latency", "Passed", found)
+
+
+_EMPTY = "no dependent is in the cohort"
+
+
+def lasting_result(
+    result: CheckResult, shown: CheckResult | None, *, has_passed: bool
+) -> CheckResult:
+    """Return the last result if a step has passed, and there are too few calls for a new one.
+
+    For example, the process that counts the calls was restarted in the pause after the step.
+    """
+    is_known = shown is not None and shown.verdict == "Passed"
+    if has_passed and result.verdict == "Waiting" and is_known:
+        assert shown is not None
+        return shown
+    return result
+
+
+# Answers of other servers.
+
+
+@dataclass(frozen=True, slots=True)
+class NotObserved:
+    """The reason for which there is no observation."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusCheck:
+    """The result of a query is within limits."""
+
+    address: str
+    query: str
+    below: float = math.inf
+    above: float = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCheck:
+    """A URL answers with a status."""
+
+    url: str
+    status: int = 200
+
+
+def check_value(check: PrometheusCheck, found: float | NotObserved) -> CheckResult:
+    """Return the result of the check for the value of its query.
+
+    >>> check_value(PrometheusCheck("", "up", below=0.01), 0.2).message
+    '0.2, must be below 0.01'
+    >>> check_value(PrometheusCheck("", "up", below=0.01), math.nan).verdict
+    'Waiting'
+    """
+    if isinstance(found, NotObserved):
+        return CheckResult("prometheus", "Waiting", found.reason)
+    if math.isnan(found):
+        return CheckResult("prometheus", "Waiting", "the value is NaN")
+    if check.below != math.inf and not found < check.below:
+        message = f"{found:.6g}, must be below {check.below:.6g}"
+        return CheckResult("prometheus", "Failed", message)
+    if check.above != -math.inf and not found > check.above:
+        message = f"{found:.6g}, must be above {check.above:.6g}"
+        return CheckResult("prometheus", "Failed", message)
+    return CheckResult("prometheus", "Passed", f"{found:.6g}")
+
+
+def check_http(check: HttpCheck, found: int | NotObserved) -> CheckResult:
+    """Return the result of the check for the status of its URL.
+
+    >>> check_http(HttpCheck("http://shop.example"), 503).message
+    'status 503, expected 200'
+    """
+    if isinstance(found, NotObserved):
+        return CheckResult("http", "Waiting", found.reason)
+    if found != check.status:
+        return CheckResult("http", "Failed", f"status {found}, expected {check.status}")
+    return CheckResult("http", "Passed", f"status {found}")
+
+
+def prometheus_value(answer: object) -> float | NotObserved:
+    """Return the value in an answer of the API of Prometheus, which is decoded from JSON.
+
+    >>> prometheus_value({"status": "success", "data": {"resultType": "vector", "result": []}})
+    NotObserved(reason='the result of the query is empty')
+    """
+    if not isinstance(answer, Mapping):
+        return _NO_ANSWER
+    if answer.get("status") == "error":
+        return NotObserved(f"Prometheus reports {answer.get('errorType')}: {answer.get('error')}")
+    data = answer.get("data")
+    if answer.get("status") != "success" or not isinstance(data, Mapping):
+        return _NO_ANSWER
+    kind, result = data.get("resultType"), data.get("result")
+    if kind == "vector":
+        return _number_in_vector(result)
+    if kind == "scalar":
+        return _number(result)
+    return NotObserved(f"the result is of the type {kind}, expected a scalar or a vector")
+
+
+_NO_ANSWER = NotObserved("the answer is not one of the API of Prometheus")
+
+
+def _number_in_vector(samples: object) -> float | NotObserved:
+    """Return the number of the only sample in a vector."""
+    if not isinstance(samples, list):
+        return _NO_ANSWER
+    if len(samples) != 1:
+        number = f"has {len(samples)} samples, expected one" if samples else "is empty"
+        return NotObserved(f"the result of the query {number}")
+    sample = samples[0]
+    if not isinstance(sample, Mapping):
+        return _NO_ANSWER
+    if "histogram" in sample:
+        return NotObserved("the result is a histogram, expected a number")
+    return _number(sample.get("value"))
+
+
+def _number(pair: object) -> float | NotObserved:
+    """Return the number in a pair of a time and a number; the number is a string."""
+    if not isinstance(pair, Sequence) or len(pair) != 2 or not isinstance(pair[1], str):
+        return _NO_ANSWER
+    try:
+        return float(pair[1])
+    except ValueError:
+        return NotObserved(f"{pair[1]!r} is not a number")
+
+
+def failures_after(failures: int, result: CheckResult) -> int:
+    """Return the number of failures in a row after one more result.
+
+    A result without an observation changes nothing.
+    """
+    if result.verdict == "Failed":
+        return failures + 1
+    return 0 if result.verdict == "Passed" else failures
+
+
+def confirmed_result(result: CheckResult, failures: int) -> CheckResult:
+    """Return the result that counts: a failure counts after `CONFIRMED` failures in a row.
+
+    >>> confirmed_result(CheckResult("http", "Failed", "status 503"), 1)
+    CheckResult(name='http', verdict='Waiting', message='status 503 (failure 1 of 3 in a row)')
+    """
+    if result.verdict != "Failed" or failures >= CONFIRMED:
+        return result
+    message = f"{result.message} (failure {failures} of {CONFIRMED} in a row)"
+    return replace(result, verdict="Waiting", message=message)

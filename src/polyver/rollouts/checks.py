@@ -1,0 +1,73 @@
+"""The checks of a rollout in one step: the observations of each check, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from polyver.core.rollout import CheckResult, CohortCounts, ReadyCheck, RolloutProgress, check_ready
+from polyver.core.rollout_checks import (
+    ErrorsCheck,
+    HttpCheck,
+    LatencyCheck,
+    ObservedCalls,
+    PrometheusCheck,
+    check_errors,
+    check_latency,
+    lasting_result,
+)
+from polyver.rollouts.rules import RolloutCheck
+
+__all__ = ["CheckedStep"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedStep:
+    """The observations that the checks of one step are evaluated from."""
+
+    progress: RolloutProgress
+    counts: CohortCounts
+    is_for_all: bool
+    """True if all followers may use the release."""
+    now: float
+    calls: Callable[[float], tuple[ObservedCalls, ObservedCalls]]
+    """Returns the calls with the release, and with other releases, since a time."""
+    shown: Sequence[CheckResult]
+    """The results before this evaluation."""
+
+    def results(self, checks: Sequence[RolloutCheck]) -> tuple[CheckResult, ...]:
+        """Return the result of each check; none before the first step."""
+        if not self.progress.step:
+            return ()
+        return tuple(self._result(number, each) for number, each in enumerate(checks))
+
+    def _result(self, number: int, check: RolloutCheck) -> CheckResult:
+        if isinstance(check, ReadyCheck):
+            seconds = max(0.0, self.now - self.progress.started_at)
+            return check_ready(check, self.counts, seconds=seconds)
+        if isinstance(check, ErrorsCheck):
+            return self._lasting(number, self._errors(check))
+        if isinstance(check, LatencyCheck):
+            return self._lasting(number, self._latency(check))
+        assert isinstance(check, PrometheusCheck | HttpCheck)
+        name = "http" if isinstance(check, HttpCheck) else "prometheus"
+        return CheckResult(name, "Waiting", "this version of polyver does not evaluate it")
+
+    def _lasting(self, number: int, result: CheckResult) -> CheckResult:
+        shown = self.shown[number] if number < len(self.shown) else None
+        return lasting_result(result, shown, has_passed=self.progress.passed_at is not None)
+
+    def _errors(self, check: ErrorsCheck) -> CheckResult:
+        calls, _ = self.calls(self.progress.started_at)
+        return check_errors(check, calls, cohort=self.counts.cohort)
+
+    def _latency(self, check: LatencyCheck) -> CheckResult:
+        """Compare with calls of the same step, or of all steps if the step has too few of them.
+
+        In the last steps, few followers are left that use another release.
+        """
+        calls, before = self.calls(self.progress.started_at)
+        if before.count < check.minimum:
+            _, before = self.calls(self.progress.began_at)
+        cohort, is_for_all = self.counts.cohort, self.is_for_all
+        return check_latency(check, calls, before, cohort=cohort, is_for_all=is_for_all)
