@@ -32,6 +32,7 @@ from polyver.core.plain import Object
 from polyver.definitions.names import FORCED
 from polyver.definitions.resolution import KEPT
 from polyver.kube.objects import dump_yaml, load_manifests
+from polyver.rollouts import policies
 from polyver.rollouts.names import ROLLOUTS_ON
 from polyver.testing import EmbeddedServer
 from polyver.webhook.configurations import configurations
@@ -165,7 +166,7 @@ def mounted(container: Object, name: str) -> str:
 # Rights.
 
 
-RECORDS = ("definitionrevisions", "applicationrevisions")
+RECORDS = ("definitionrevisions", "applicationrevisions", "rollouts")
 """What replicas make, and take away again."""
 
 
@@ -371,7 +372,7 @@ async def publish(client: Client) -> None:
 
 
 async def roll_out(client: Client) -> None:
-    """A policy starts the rollout of a new version, which ends."""
+    """A policy starts the rollout of a new version, which ends, and is deleted after the next."""
     await client.create(DEFINITION, definition("rolled", "1.0.0"), SYSTEM)
     await until(
         client, DEFINITION, "rolled", SYSTEM, lambda obj: "versions" in obj.get("status", {})
@@ -388,6 +389,11 @@ async def roll_out(client: Client) -> None:
     change = {"spec": {"versions": [entry("1.0.0"), entry("1.1.0")]}}
     await client.patch(DEFINITION, "rolled", SYSTEM, change=change)
     await until(client, ROLLOUTS_ON, "rolled-1.1.0", SYSTEM, completed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "KEPT", 1)
+        change = {"spec": {"versions": [entry("1.0.0"), entry("1.1.0"), entry("1.2.0")]}}
+        await client.patch(DEFINITION, "rolled", SYSTEM, change=change)
+        await gone(client, ROLLOUTS_ON, "rolled-1.1.0", SYSTEM)
     await client.delete(DEFINITION, "rolled", SYSTEM)
     await gone(client, DEFINITION, "rolled", SYSTEM)
 

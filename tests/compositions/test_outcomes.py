@@ -143,6 +143,7 @@ CONTROLLED = {**config("x"), "metadata": {"ownerReferences": [{"uid": "o", "cont
         ({"a": {**config(), "metadata": {"labels": []}, "x": 1}}, None),
         ({"a": {**config(), "metadata": {"labels": ["x"]}}}, "not a mapping (metadata.labels)"),
         ({"a": {**config(), "metadata": {"name": 3}}}, "it is not a string (metadata.name)"),
+        ({"a": {**config(), "metadata": {"name": 0}}}, "it is not a string (metadata.name)"),
         ({"a": {**config(), "metadata": {"ownerReferences": ["x"]}}}, "not a list of mappings"),
         ({"a": CONTROLLED}, '"a" has another controller'),
         ({"a": config("x"), "b": config("x")}, '"b" is the same object as "a": ConfigMap shop/x'),

@@ -162,7 +162,7 @@ def _check(name: str, obj: ReadOnlyObject) -> None:
         if not isinstance(metadata.get(field) or {}, Mapping):
             raise _wrong(name, "it is not a mapping", f"metadata.{field}")
     for field in ("name", "namespace"):
-        if not isinstance(metadata.get(field) or "", str):
+        if not isinstance(metadata.get(field), str | None):
             raise _wrong(name, "it is not a string", f"metadata.{field}")
     owners = metadata.get("ownerReferences") or []
     if not isinstance(owners, list) or not all(isinstance(each, Mapping) for each in owners):
