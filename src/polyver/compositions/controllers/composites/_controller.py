@@ -208,8 +208,8 @@ class CompositeController(Controller[CompositeKey]):
             return
         for each in filter(None, (before, after)):
             self._count("Composition", each.composition)
-            for function, _ in each.calls:
-                self._count("Function", function)
+            for call in each.calls:
+                self._count("Function", call.function)
 
     def _count(self, kind: str, name: str) -> None:
         if name:
@@ -255,6 +255,8 @@ class CompositeController(Controller[CompositeKey]):
         if change.before == change.after:
             return ()
         lineages = self._known.revise(change)
+        if change.before is None:
+            self._following.revised(change.key.name)
         if not self._has_begun:
             return ()  # all keys are reconciled when the watches are synced
         told = [each for each in (change.before, change.after) if each is not None]

@@ -70,12 +70,15 @@ from polyver.compositions.decisions import (
 from polyver.compositions.messages import Requirements
 from polyver.compositions.names import CROSSPLANE_HOLDS
 from polyver.compositions.pipeline import (
+    NOT_SERVED,
+    QUARANTINED,
     FailedCompositeMove,
     FoundRequirements,
     PipelineEvent,
     PipelineOutcome,
     allows_deletion,
     conclude,
+    joined,
     lost_objects,
     published_details,
     published_to,
@@ -98,7 +101,6 @@ __all__ = ["Composer", "Work"]
 
 _PASSING: Final = (404, 408, 409, 429)
 _UNSERVED: Final = "KindNotServed"
-_NOT_SERVED: Final = "RevisionNotServed"
 
 
 @dataclass(slots=True)
@@ -249,7 +251,7 @@ class Composer:
             if error.code >= 500 or error.code in _PASSING:
                 raise masked_error(error, work.masks) from None
             refusal = Refusal(error.reason or "Refused", error.message)
-        if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
+        if refusal.reason == NOT_SERVED and self._may_be_starting(work):
             return self._retry(work.key)
         return await self._failed(work, refused(refusal))
 
@@ -407,12 +409,11 @@ class Composer:
             self._check_served(work, resolved.steps)
             input_of = self._input_of(work, resolved)
             if self._calling.quarantined(work.key, resolved.revisions, input_of)[0]:
-                return FailedCompositeMove(
-                    release, "Quarantined", "its function does not answer", True
-                )
+                fact = "its function does not answer"
+                return FailedCompositeMove(release, QUARANTINED, fact, True)
             ran = await self._run(work, resolved)
         except Refusal as refusal:
-            passes = refusal.reason == _NOT_SERVED
+            passes = refusal.reason == NOT_SERVED
             return FailedCompositeMove(release, refusal.reason, str(refusal), passes)
         if ran is None:
             return FailedCompositeMove(release, "Busy", "its function is overloaded", True)
@@ -449,7 +450,7 @@ class Composer:
         recorded = _recorded(work.found)
         found = [resolved.name] if resolved.name != pinned else []
         found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
-        return " with ".join(dict.fromkeys(found))
+        return joined(found)
 
     async def _allows_deletion(self, work: Work, resolved: _Resolved, pinned: str) -> bool:
         """Report whether an annotation allows a new revision of a combination to delete objects."""
@@ -533,7 +534,8 @@ class Composer:
         if change:
             # Send the resourceVersion, because the user may have changed these references
             # meanwhile.
-            await self._patch(work, {**change, "metadata": precondition(work.found)})
+            metadata = {**change.get("metadata", {}), **precondition(work.found)}
+            await self._patch(work, {**change, "metadata": metadata})
 
     async def _patch(self, work: Work, change: dict[str, Any]) -> None:
         key = work.key
@@ -549,7 +551,7 @@ class Composer:
                 self._calling.stick(work.key, step.revision)
                 fact = f'{step.revision}, which step "{step.name}" calls, is not served yet'
                 hint = "it continues as soon as it is; see the status of the FunctionRevision"
-                raise Refusal(_NOT_SERVED, fact, hint=hint)
+                raise Refusal(NOT_SERVED, fact, hint=hint)
 
     # Results.
 
@@ -677,7 +679,7 @@ def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
         return outcome
     fact = f"{revision} does not answer for this composite resource, but answers for others"
     told = f"quarantined: {fact}; it is retried rarely, and at once when its spec changes"
-    events = (*outcome.events, PipelineEvent("Warning", "Quarantined", told))
+    events = (*outcome.events, PipelineEvent("Warning", QUARANTINED, told))
     return replace(
         outcome, events=events, failure=replace(failure, message=f"{failure.message}; {told}")
     )
