@@ -50,30 +50,35 @@ class FollowerIndex(Generic[K, T]):
         self._topic = topic
         self._opened = opened
         self._state = state
-        self._known: dict[K, T] = {}
+        self._known: dict[K, tuple[T, frozenset[Hashable]]] = {}
+        """The objects, each with its topics."""
         self._users: dict[Hashable, set[K]] = {}
         self._counted: dict[tuple[LineageName, str], _Counted] = {}
 
     def observe(self, key: K, after: T | None) -> set[Hashable]:
         """Record an object, or its deletion (None). Return the topics of the old and new state."""
-        before = self._known.pop(key, None)
-        old = {*self._topics(before)} if before is not None else set()
-        new = {*self._topics(after)} if after is not None else set()
+        _, old = self._known.pop(key, (None, frozenset[Hashable]()))
+        new = frozenset(self._topics(after)) if after is not None else frozenset()
         for topic in old - new:
             self._users[topic].discard(key)
         for topic in new:
             self._users.setdefault(topic, set()).add(key)
         if after is not None:
-            self._known[key] = after
-        touched = old | new
+            self._known[key] = (after, new)
+        touched = {*old, *new}
         for (lineage, release), counted in self._counted.items():
             if self._topic(lineage) in touched:
                 self._count(counted, lineage, release, key)
         return touched
 
-    def keys(self) -> list[K]:
-        """Return the keys of all known objects."""
-        return [*self._known]
+    def again(self, key: K) -> set[Hashable]:
+        """Record a known object again, whose topics may have changed; return the topics."""
+        obj, _ = self._known.get(key, (None, None))
+        return self.observe(key, obj)
+
+    def known(self) -> list[tuple[K, T]]:
+        """Return all objects with their keys."""
+        return [(key, obj) for key, (obj, _) in self._known.items()]
 
     def changed(self, topic: Hashable, is_same: Callable[[str], bool]) -> None:
         """Forget the counts of changed lineages; they are counted again when they are requested.
@@ -96,10 +101,10 @@ class FollowerIndex(Generic[K, T]):
 
     def _count(self, counted: _Counted, lineage: LineageName, release: str, key: K) -> None:
         """Update the state of one object towards a release."""
-        known, opened = self._known.get(key), counted.opened
+        known, _ = self._known.get(key, (None, None))
         found = None
-        if known is not None and opened is not None:
-            found = self._state(key, known, lineage, opened, release)
+        if known is not None and counted.opened is not None:
+            found = self._state(key, known, lineage, counted.opened, release)
         name = "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
         if found is None:
             counted.cohorts.remove(name)

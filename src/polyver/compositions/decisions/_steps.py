@@ -126,6 +126,8 @@ class FunctionLineages:
         for function, there in known.items():
             in_order = sorted(there, key=lambda each: (not each.deleting, each.name))
             self._lineages[function] = lineage_of(function, distinct(in_order).values())
+        self.has_gates = any(r.gate for each in self._lineages.values() for r in each)
+        """True if a rollout holds, or has taken back, a revision."""
 
     def lineage(self, function: str) -> Lineage:
         return self._lineages.get(function) or Lineage(function)

@@ -205,6 +205,11 @@ class CompositionCache:
         there = (each for each in every if each["metadata"]["name"] in revisions)
         return FunctionLineages(there, opened=revisions)
 
+    def installed_without(self, revisions: Collection[str]) -> FunctionLineages:
+        """Return the lineages of all functions, without some revisions."""
+        every = (each for some in self._functions.values() for each in some.values())
+        return FunctionLineages(each for each in every if each["metadata"]["name"] not in revisions)
+
     def installed_with(self, opened: str) -> FunctionLineages:
         """Return the lineages of all functions, in which one revision has no gate."""
         every = (each for some in self._functions.values() for each in some.values())
