@@ -173,7 +173,7 @@ def rollout_targets(client: Client, live: LiveController) -> list[RevisionTarget
 
 
 class RevisionTargets:
-    """The lineages of Compositions or of Functions, and the composite resources that follow them."""
+    """The lineages of Compositions or of Functions, and their followers: composite resources."""
 
     noun = "composite resources"
 
@@ -209,67 +209,76 @@ class RevisionTargets:
     def watches(
         self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
     ) -> Sequence[Watch[Any, Any]]:
-        def owner(kind: ResourceKind, change: Change[dict[str, str]]) -> Iterable[Any]:
-            del kind
-            if change.before == change.after:
-                return ()
-            self._labels.pop(change.key.name, None)
-            if change.after is not None:
-                self._labels[change.key.name] = change.after
-            return touched([self._name(change.key.name)])
+        def report(observe: Callable[[ResourceKind, Change[Any]], set[object]]) -> Any:
+            def observed(kind: ResourceKind, change: Change[Any]) -> Iterable[Any]:
+                names = observe(kind, change) if change.before != change.after else set()
+                return touched(map(self._name, names))
 
-        def revision(kind: ResourceKind, change: Change[Object]) -> Iterable[Any]:
-            del kind
-            names = self._revise(change) if change.before != change.after else ()
-            return touched(map(self._name, names))
-
-        def steps(kind: ResourceKind, change: Change[CompositionPipeline]) -> Iterable[Any]:
-            del kind
-            return touched(map(self._name, self._observe_steps(change)))
-
-        def composite(kind: ResourceKind, change: Change[_Composite]) -> Iterable[Any]:
-            if change.before == change.after:
-                return ()
-            key = CompositeKey(kind.group, kind.kind, *change.key)
-            return touched(map(self._name, self._observe_composite(key, change)))
+            return observed
 
         def forget(kind: ResourceKind, known: Iterable[_Composite]) -> Iterable[Any]:
             del known
             names: set[object] = set()
             for key, obj in self._composites.known():
                 if key[:2] == (kind.group, kind.kind):
-                    names |= self._observe_composite(key, Change(Key(*key[2:]), obj, None))
+                    names |= self._observe_composite(kind, Change(Key(*key[2:]), obj, None))
             return touched(map(self._name, names))
 
-        is_function = self._revised is _FUNCTIONS
-        pipelines = Watch(kinds=exactly(COMPOSITION_REVISIONS), observe=steps, keep=_steps_in)
+        steps = Watch(
+            kinds=exactly(COMPOSITION_REVISIONS),
+            observe=report(self._observe_steps),
+            keep=_steps_in,
+        )
         return [
-            Watch(kinds=exactly(self._revised.owners), observe=owner, keep=_labels_in),
-            Watch(kinds=exactly(self._revised.revisions), observe=revision, keep=_revision_in),
-            *([pipelines] if is_function else []),
-            Watch(kinds=composites, observe=composite, keep=_composite_in, forget=forget),
+            Watch(
+                kinds=exactly(self._revised.owners),
+                observe=report(self._observe_owner),
+                keep=_labels_in,
+            ),
+            Watch(
+                kinds=exactly(self._revised.revisions),
+                observe=report(self._observe_revision),
+                keep=_revision_in,
+            ),
+            *([steps] if self._revised is _FUNCTIONS else []),
+            Watch(
+                kinds=composites,
+                observe=report(self._observe_composite),
+                keep=_composite_in,
+                forget=forget,
+            ),
         ]
 
-    def _revise(self, change: Change[Object]) -> set[str]:
-        """Record a change of a revision; return the names of the lineages that have changed."""
-        told = [each for each in (change.before, change.after) if each is not None]
-        names = {
-            (each["metadata"].get("labels") or {}).get(self._revised.label, "") for each in told
-        }
-        before = {name: self._lineage(name) for name in names}
-        for name in names:
-            self._revisions.get(name, {}).pop(change.key.name, None)
+    def _observe_owner(self, kind: ResourceKind, change: Change[dict[str, str]]) -> set[object]:
+        del kind
+        self._labels.pop(change.key.name, None)
         if change.after is not None:
-            owner = (change.after["metadata"].get("labels") or {}).get(self._revised.label, "")
-            self._revisions.setdefault(owner, {})[change.key.name] = change.after
-        for name, was in before.items():
-            now = self._lineage(name)
-            self._composites.changed(name, partial(_is_same, was, now))
-        return names
+            self._labels[change.key.name] = change.after
+        return {change.key.name}
 
-    def _observe_steps(self, change: Change[CompositionPipeline]) -> set[object]:
-        if change.before == change.after:
-            return set()
+    def _observe_revision(self, kind: ResourceKind, change: Change[Object]) -> set[object]:
+        """Record a change of a revision; return the names of the lineages that have changed."""
+        del kind
+        owners = {self._owner(each) for each in (change.before, change.after) if each is not None}
+        before = {owner: self._lineage(owner) for owner in owners}
+        for owner in owners:
+            self._revisions.get(owner, {}).pop(change.key.name, None)
+        if change.after is not None:
+            self._revisions.setdefault(self._owner(change.after), {})[change.key.name] = (
+                change.after
+            )
+        for owner, was in before.items():
+            self._composites.changed(owner, partial(_is_same, was, self._lineage(owner)))
+        return {*owners}
+
+    def _owner(self, revision: Object) -> str:
+        """Return the name of the Composition or Function of a revision."""
+        return str((revision["metadata"].get("labels") or {}).get(self._revised.label, ""))
+
+    def _observe_steps(
+        self, kind: ResourceKind, change: Change[CompositionPipeline]
+    ) -> set[object]:
+        del kind
         name = change.key.name
         self._pipelines.pop(name, None)
         if change.after is not None:
@@ -279,7 +288,8 @@ class RevisionTargets:
             touched |= self._composites.again(key)
         return touched
 
-    def _observe_composite(self, key: CompositeKey, change: Change[_Composite]) -> set[object]:
+    def _observe_composite(self, kind: ResourceKind, change: Change[_Composite]) -> set[object]:
+        key = CompositeKey(kind.group, kind.kind, *change.key)
         if change.before is not None:
             self._users.get(change.before.used, set()).discard(key)
         if change.after is not None:

@@ -13,7 +13,7 @@ from polyver.core.rollout_checks import ObservedCalls
 __all__ = ["CallHistory"]
 
 _BOUNDS = [0.001 * 1.1**number for number in range(120)]
-"""The upper bounds of the buckets for durations, in seconds: from 1 ms to 85 s, each 10 % higher."""
+"""Upper bounds of the buckets for durations, in seconds, from 1 ms to 85 s: each 10 % higher."""
 _SLOT = 5.0
 """The first length of a slot, in seconds."""
 _MOST_SLOTS = 256

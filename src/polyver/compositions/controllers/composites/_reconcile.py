@@ -102,7 +102,7 @@ from polyver.kube.objects import digest
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Composer", "PipelineRunResult", "ResolvedCombination", "Work", "recorded_calls"]
+__all__ = ["Composer", "PipelineRunResult", "ResolvedPipeline", "Work", "recorded_calls"]
 
 _PASSING: Final = (404, 408, 409, 429)
 _UNSERVED: Final = "KindNotServed"
@@ -140,7 +140,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedCombination:
+class ResolvedPipeline:
     """A combination that was resolved for one run of the pipeline."""
 
     revision: Object
@@ -286,7 +286,7 @@ class Composer:
         await remove_finalizer(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
     async def _compose(
-        self, work: Work, resolved: ResolvedCombination, failed: FailedCompositeMove | None
+        self, work: Work, resolved: ResolvedPipeline, failed: FailedCompositeMove | None
     ) -> Requeue | None:
         """Run the pipeline with one combination. Apply the result, or report the failure.
 
@@ -309,7 +309,7 @@ class Composer:
         result = await self._perform(work, resolved, ran.there, outcome)
         return self._sooner(work, result) if failed is not None and failed.passes else result
 
-    async def run(self, work: Work, resolved: ResolvedCombination) -> PipelineRunResult | None:
+    async def run(self, work: Work, resolved: ResolvedPipeline) -> PipelineRunResult | None:
         """Run a pipeline. Return None if the concurrency limit of a function revision is reached.
 
         After None, the key is reconciled again as soon as the limit allows a call.
@@ -334,7 +334,7 @@ class Composer:
         hide_found(work.masks, found)
         return found
 
-    def _input_of(self, work: Work, resolved: ResolvedCombination) -> Callable[[], str]:
+    def _input_of(self, work: Work, resolved: ResolvedPipeline) -> Callable[[], str]:
         return lambda: digest([*others_in(work.found), resolved.name])
 
     # Moves to other combinations.
@@ -412,7 +412,7 @@ class Composer:
         return self._current(await self._stay(work, failed), installed_now)
 
     async def _taken(
-        self, work: Work, composition: str, resolved: ResolvedCombination, pinned: str
+        self, work: Work, composition: str, resolved: ResolvedPipeline, pinned: str
     ) -> Requeue | FailedCompositeMove | None:
         """Try to move to a combination.
 
@@ -444,7 +444,7 @@ class Composer:
         return result if self._known.installed is installed else Requeue(0.0)
 
     async def _tried(
-        self, work: Work, resolved: ResolvedCombination, pinned: str
+        self, work: Work, resolved: ResolvedPipeline, pinned: str
     ) -> PipelineRunResult | FailedCompositeMove:
         """Run a new combination without applying the result. Return the run, or the failed move."""
         release = self._new_in(work, resolved, pinned)
@@ -485,7 +485,7 @@ class Composer:
             return None
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
-    def _new_in(self, work: Work, resolved: ResolvedCombination, pinned: str) -> str:
+    def _new_in(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> str:
         """Return the new revisions of a combination, for messages.
 
         These are the revisions that the combination in use does not have.
@@ -495,9 +495,7 @@ class Composer:
         found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
         return joined(found)
 
-    async def _allows_deletion(
-        self, work: Work, resolved: ResolvedCombination, pinned: str
-    ) -> bool:
+    async def _allows_deletion(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> bool:
         """Report whether the move to a combination may delete objects.
 
         An annotation of a new revision allows it. If a rollout takes back a revision in use, the
@@ -519,7 +517,7 @@ class Composer:
                     return True
         return False
 
-    def _is_taken_back(self, work: Work, resolved: ResolvedCombination, pinned: str) -> bool:
+    def _is_taken_back(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> bool:
         """Report whether a rollout takes back a revision in use that the combination replaces."""
         left = []
         if resolved.name != pinned:
@@ -582,7 +580,7 @@ class Composer:
 
     async def resolved(
         self, work: Work, name: str, installed: FunctionLineages
-    ) -> ResolvedCombination:
+    ) -> ResolvedPipeline:
         """Read a CompositionRevision, and resolve each of its steps to an installed revision.
 
         Raise Refusal if the CompositionRevision was deleted, or if a step cannot be resolved.
@@ -595,7 +593,7 @@ class Composer:
         steps = resolve_steps(revision, composite, installed, several=self._several)
         # Only composite resources of the scope LegacyCluster have a connection Secret.
         secret = published_to(composite, revision) if defined.legacy else None
-        return ResolvedCombination(revision, steps, secret)
+        return ResolvedPipeline(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
         """Write references to the chosen Composition and revision to the spec.
@@ -630,7 +628,7 @@ class Composer:
     async def _perform(
         self,
         work: Work,
-        resolved: ResolvedCombination,
+        resolved: ResolvedPipeline,
         there: Observation,
         outcome: PipelineOutcome,
     ) -> Requeue | None:
@@ -671,7 +669,7 @@ class Composer:
     async def _publish(
         self,
         work: Work,
-        resolved: ResolvedCombination,
+        resolved: ResolvedPipeline,
         outcome: PipelineOutcome,
         applied: CompositeApplyResult,
     ) -> bool:
