@@ -449,7 +449,7 @@ class Question(NamedTuple):
         if failed is not None and failed.to == release.pin:
             return failed.why or "the move to it failed"
         if lineage.exactly(chosen.version) > lineage.exactly(release.version):
-            return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
+            return f"{chosen.name} is {'newer' if isinstance(chosen.version, SemVer) else 'higher'}"
         return f"{chosen.name} is in use"
 
 
@@ -508,7 +508,3 @@ def _in_series(lineage: Lineage, series: Series) -> tuple[str, ...]:
         if found >> position & 1 and not release.stage.is_gone
     ]
     return tuple(known[-3:])
-
-
-def _is_semver(release: Release) -> bool:
-    return isinstance(release.version, SemVer)
