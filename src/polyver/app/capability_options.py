@@ -143,8 +143,9 @@ else:
                 if each.options is not None
             ],
             bases=(_ChosenCapabilities,),
+            # cyclopts reads only the fields of users' classes, and their types from this module.
+            namespace={"__module__": __name__},
             frozen=True,
             kw_only=True,
         )
     )
-    CapabilityOptions.__module__ = __name__  # cyclopts reads only the fields of users' classes

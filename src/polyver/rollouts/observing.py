@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -36,6 +36,9 @@ __all__ = ["CheckObserver"]
 EVERY: Final = 5.0
 """Seconds between two observations of one check."""
 _LARGEST: Final = 1 << 20
+"""The size of an answer of Prometheus in bytes."""
+_LONGEST: Final = 500
+"""The length of a message in the status; a server may answer with a longer one."""
 
 
 @dataclass(slots=True)
@@ -145,22 +148,29 @@ class CheckObserver:
         wake: Callable[[], None],
     ) -> None:
         """Observe a check once."""
-        if isinstance(check, HttpCheck):
-            result = check_http(check, await self._status(check))
-        else:
-            result = check_values(check, await self._values(check))
+        try:
+            result = await self._result(check)
+        except Exception as error:
+            # Without a result, the rollout would wait and never observe the check again.
+            self._log.failure("a check of a rollout could not be observed", error)
+            reason = f"an internal error: {type(error).__name__}"
+            result = CheckResult(_name(check), "Waiting", reason)
+        result = replace(result, message=result.message[:_LONGEST])
         before = known.last.get(number, _Last(result)).failures
         known.last[number] = _Last(result, failures_after(before, result))
         known.tasks.pop(number, None)
         wake()
+
+    async def _result(self, check: PrometheusCheck | HttpCheck) -> CheckResult:
+        if isinstance(check, HttpCheck):
+            return check_http(check, await self._status(check))
+        return check_values(check, await self._values(check))
 
     async def _status(self, check: HttpCheck) -> int | NotObserved:
         try:
             return (await self._requests.send("GET", check.url)).status
         except PolyverError as error:
             return NotObserved(str(error))
-        except Exception as error:
-            return self._broken(error)
 
     async def _values(self, check: PrometheusCheck) -> tuple[float, ...] | NotObserved:
         url = f"{check.address.rstrip('/')}/api/v1/query?query={quote(check.query, safe='')}"
@@ -168,14 +178,11 @@ class CheckObserver:
             answer = await self._requests.send("GET", url, largest=_LARGEST)
         except PolyverError as error:
             return NotObserved(str(error))
-        except Exception as error:
-            return self._broken(error)
         try:
             return prometheus_values(msgspec.json.decode(answer.body))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return NotObserved(f"status {answer.status}, and the answer is not JSON")
 
-    def _broken(self, error: Exception) -> NotObserved:
-        """Keep the rollout waiting after an error that nobody has expected."""
-        self._log.failure("a check of a rollout could not be observed", error)
-        return NotObserved(f"an internal error: {type(error).__name__}")
+
+def _name(check: PrometheusCheck | HttpCheck) -> str:
+    return "http" if isinstance(check, HttpCheck) else "prometheus"
