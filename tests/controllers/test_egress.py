@@ -15,10 +15,10 @@ from tests.web_server import WebServer, web_server
 
 from polyver.controllers.egress import (
     AllowedHttp,
+    HttpNotAllowed,
     HttpServer,
     InvalidHttpPattern,
     InvalidUrl,
-    RequestRefused,
 )
 from polyver.controllers.outgoing import HttpAnswer, HttpRequests, NoAnswer
 
@@ -26,7 +26,7 @@ from polyver.controllers.outgoing import HttpAnswer, HttpRequests, NoAnswer
 def allows(pattern: str, url: str) -> bool:
     try:
         AllowedHttp.read([pattern]).server(url)
-    except RequestRefused:
+    except HttpNotAllowed:
         return False
     return True
 
@@ -155,7 +155,7 @@ def test_a_request_is_sent_to_an_allowed_server(web: WebServer) -> None:
 
 
 def test_nothing_is_sent_to_another_server(web: WebServer) -> None:
-    with pytest.raises(RequestRefused, match="not allowed; the option --allow-http"):
+    with pytest.raises(HttpNotAllowed, match="not allowed; the option --allow-http"):
         send("shop.example", "GET", web.url)
     assert not web.asked
 
@@ -207,7 +207,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 
 def test_a_name_with_a_local_address_is_in_no_wildcard(web: WebServer, names: Names) -> None:
     names.answers = [["127.0.0.1"]]
-    with pytest.raises(RequestRefused, match=r"has the address 127.0.0.1, which no wildcard"):
+    with pytest.raises(HttpNotAllowed, match=r"has the address 127.0.0.1, which no wildcard"):
         send("*.example:*", "GET", f"http://shop.example:{web.port}/")
     assert not web.asked
 

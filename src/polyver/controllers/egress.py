@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from polyver.core import PolyverError
 
-__all__ = ["AllowedHttp", "HttpServer", "InvalidHttpPattern", "InvalidUrl", "RequestRefused"]
+__all__ = ["AllowedHttp", "HttpNotAllowed", "HttpServer", "InvalidHttpPattern", "InvalidUrl"]
 
 IPAddress = IPv4Address | IPv6Address
 _PORTS: Final = {"http": 80, "https": 443}
@@ -37,7 +37,7 @@ class InvalidUrl(PolyverError):
     """A URL to which polyver sends no requests."""
 
 
-class RequestRefused(PolyverError):
+class HttpNotAllowed(PolyverError):
     """A request to a server that `--allow-http` does not allow."""
 
 
@@ -148,7 +148,7 @@ class AllowedHttp:
     >>> allowed.server("http://hooks.example.com/x")
     Traceback (most recent call last):
     ...
-    polyver.controllers.egress.RequestRefused: requests to http://hooks.example.com:80 are not \
+    polyver.controllers.egress.HttpNotAllowed: requests to http://hooks.example.com:80 are not \
 allowed; the option --allow-http of polyver allows them
     """
 
@@ -160,14 +160,14 @@ allowed; the option --allow-http of polyver allows them
         return cls(tuple(map(_read, texts)))
 
     def server(self, url: str) -> HttpServer:
-        """Return the server of a URL; raise InvalidUrl or RequestRefused.
+        """Return the server of a URL; raise InvalidUrl or HttpNotAllowed.
 
         A server that only a wildcard allows can still be refused when its name is resolved.
         """
         server = HttpServer.of(url)
         if not self._is_allowed(server):
             hint = "the option --allow-http of polyver allows them"
-            raise RequestRefused(f"requests to {server} are not allowed", hint=hint)
+            raise HttpNotAllowed(f"requests to {server} are not allowed", hint=hint)
         return server
 
     def _is_allowed(self, server: HttpServer) -> bool:

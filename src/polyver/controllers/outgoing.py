@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from polyver.controllers.egress import AllowedHttp, HttpServer, RequestRefused
+from polyver.controllers.egress import AllowedHttp, HttpNotAllowed, HttpServer
 from polyver.core import PolyverError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class HttpRequests:
         if not allowed:
             fact = f"{server} has the address {every[0]}, which no wildcard allows"
             hint = f"--allow-http {server.authority} allows it"
-            raise RequestRefused(fact, hint=hint)
+            raise HttpNotAllowed(fact, hint=hint)
         return allowed
 
     def _context(self) -> ssl.SSLContext:

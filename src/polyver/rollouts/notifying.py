@@ -8,7 +8,7 @@ from typing import Final
 
 from polyver.client import Backoff, Client, Clock, chance, sleep
 from polyver.client.field_managers import POLYVER
-from polyver.controllers.egress import HttpServer, InvalidUrl, RequestRefused
+from polyver.controllers.egress import HttpNotAllowed, HttpServer, InvalidUrl
 from polyver.controllers.events import Events
 from polyver.controllers.outgoing import HttpRequests, NoAnswer
 from polyver.controllers.statuses import write_status
@@ -74,7 +74,7 @@ class Notifier:
         for number in range(1, TRIES + 1):
             try:
                 problem = await self._post(url, obj, notice)
-            except (InvalidUrl, RequestRefused) as error:
+            except (InvalidUrl, HttpNotAllowed) as error:
                 problem = str(error)
                 break
             if not problem:
