@@ -23,7 +23,7 @@ from tests.walks.support import eventually
 from polyver.testing._assets import cache_folder, platform_name
 
 _CONFIG = """\
-global: {{scrape_interval: 100ms, scrape_timeout: 100ms}}
+global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}
 scrape_configs:
 - job_name: app
   static_configs: [{{targets: ["{target}"]}}]
@@ -53,7 +53,7 @@ needs_prometheus = [
 
 @contextmanager
 def prometheus(folder: Path, *, target: str) -> Iterator[str]:
-    """Run Prometheus, which scrapes a target ten times a second; yield its URL."""
+    """Run Prometheus, which scrapes a target twice a second; yield its URL."""
     assert PROMETHEUS is not None
     config = folder / "prometheus.yml"
     config.write_text(_CONFIG.format(target=target))

@@ -50,8 +50,13 @@ class Deciding:
         )[0]
 
 
+@pytest.fixture(autouse=True)
+def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "EVERY", 3600.0)
+
+
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_once(seldom: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "EVERY", 0.0)
 
 

@@ -115,7 +115,7 @@ def test_a_check_waits_without_a_value(
     platform.reaches("Paused", "1/2")
 
 
-def test_a_check_that_has_no_result_stops_the_next_step(
+def test_a_paused_rollout_returns_when_its_url_redirects(
     platform: Releasing, web: WebServer
 ) -> None:
     platform.policy(HALF, {"share": "100%"}, checks=[{"http": {"url": f"{web.url}/health"}}])
