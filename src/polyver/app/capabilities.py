@@ -19,6 +19,7 @@ from polyver.rollouts.capability import CAPABILITY as ROLLOUTS
 
 if TYPE_CHECKING:
     from polyver.capability.contributions import Contribution
+    from polyver.controllers.egress import AllowedHttp
 
 __all__ = ["BASE", "CAPABILITIES", "NAMES", "Choices", "UnknownCapability", "current_name"]
 
@@ -52,10 +53,13 @@ class Choices:
     capabilities: frozenset[str] = frozenset({BASE})
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings by the name of the capability. A capability without settings uses its defaults."""
+    http: AllowedHttp | None = None
+    """The servers to which requests of users are allowed; None for none."""
 
     def contributions(self, around: Surroundings = _NOTHING) -> tuple[Contribution, ...]:
         """Return the contributions of the capabilities to a control plane."""
         found: list[Contribution] = []
+        around = replace(around, http=self.http)
         for each in CAPABILITIES:
             if each.name in self.capabilities or each.joins(found):
                 settings = self.settings.get(each.name)

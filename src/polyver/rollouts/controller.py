@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from polyver.capability.gates import (
@@ -23,11 +24,14 @@ from polyver.capability.rollouts import POLICIES, RolloutTargets
 from polyver.client import Change, Client, Clock, GroupVersionResource, SystemClock, find, timestamp
 from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.egress import AllowedHttp
 from polyver.controllers.events import Events
+from polyver.controllers.outgoing import HttpRequests
 from polyver.controllers.statuses import write_status
 from polyver.core import Gate, PolyverError, listed
 from polyver.core.plain import Object
 from polyver.core.rollout import (
+    CheckResult,
     CohortCounts,
     Exposure,
     Observations,
@@ -49,6 +53,8 @@ from polyver.rollouts.names import (
     RolloutRequest,
     request_in,
 )
+from polyver.rollouts.notifying import Notifier
+from polyver.rollouts.observing import CheckObserver
 from polyver.rollouts.policies import (
     older_policy,
     releases_to_start,
@@ -150,6 +156,7 @@ class RolloutController(Controller[RolloutKey]):
         self,
         client: Client,
         targets: Sequence[RolloutTargets],
+        http: AllowedHttp = AllowedHttp(),  # noqa: B008 - it is immutable
         *,
         clock: Clock | None = None,
         log: Log | None = None,
@@ -163,7 +170,10 @@ class RolloutController(Controller[RolloutKey]):
 
         So durations do not change when somebody sets the clock of the machine.
         """
-        self._events = Events(client, self._clock, log or Log(), component="polyver")
+        log, requests = log or Log(), HttpRequests(http)
+        self._events = Events(client, self._clock, log, component="polyver")
+        self._observer = CheckObserver(requests, self._clock, log)
+        self._notifier = Notifier(client, requests, self._clock, self._events, log)
         self._rollouts: dict[RolloutKey, _Known] = {}
         self._active: dict[LineageName, set[RolloutKey]] = {}
         """The active rollouts of each lineage."""
@@ -185,6 +195,8 @@ class RolloutController(Controller[RolloutKey]):
         for task in self._preflights.values():
             task.cancel()
         await asyncio.gather(*self._preflights.values(), return_exceptions=True)
+        await self._observer.close()
+        await self._notifier.close()
 
     def _observe_policy(self, kind: ResourceKind, change: Change[Any]) -> Iterable[RolloutKey]:
         del kind
@@ -217,6 +229,7 @@ class RolloutController(Controller[RolloutKey]):
             self._rollouts.pop(key, None)
             self._decided_at.pop(key, None)
             self._reports.pop(key, None)
+            self._observer.forget(key)
             if (task := self._preflights.pop(key, None)) is not None:
                 task.cancel()
         else:
@@ -340,6 +353,7 @@ class RolloutController(Controller[RolloutKey]):
         obj = await find(self._client, ROLLOUTS_ON, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None  # deleting a rollout opens nothing
+        obj = await self._notifier.settle(obj, partial(self.wake, key))
         status = obj.get("status") or {}
         now = self._started_at + self._clock.time()
         request, progress = request_in(obj), progress_in(status).at(now, longest=longest)
@@ -367,6 +381,7 @@ class RolloutController(Controller[RolloutKey]):
         if (gate := _gate(key.name, plan)) != release.gate or not release.is_marked:
             await targets.write_gate(request.lineage, release.name, gate)
         if progress.state.is_final:
+            self._observer.forget(key)
             return await self._tell_returned(case)
         if plan.progress.state.is_final:
             return Requeue(_EVERY)
@@ -434,7 +449,16 @@ class RolloutController(Controller[RolloutKey]):
             case.now,
             lambda since: case.targets.calls(lineage, to, since=since),
             checks_in(case.obj.get("status") or {}),
+            self._answers(case, counts),
         )
+
+    def _answers(self, case: _Case, counts: CohortCounts) -> Mapping[int, CheckResult]:
+        """Return the last results of the checks on other servers."""
+        if not (number := case.progress.step):
+            return {}
+        wake = partial(self.wake, case.key)
+        moved, checks = not counts.waiting, case.rules.checks
+        return self._observer.results(case.key, checks, step=number, has_moved=moved, wake=wake)
 
     def _superseded_by(self, case: _Case) -> str:
         """Return the newer release that takes the followers of this one, if its rollout may start.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from polyver.app.capabilities import Choices, UnknownCapability, current_name
 from polyver.app.embedded import Embedded, EmbeddedSettings, Opens, embedded
 from polyver.compositions.settings import PackageSettings
+from polyver.controllers.egress import AllowedHttp
 from polyver.definitions.options import DefinitionSettings
 from polyver.functions.settings import CallSettings, FunctionSettings
 from polyver.testing._requests import ask
@@ -58,6 +59,8 @@ class EmbeddedServer:
     users, with the capability `definitions`.
     - `packages`: a file that lists the composition functions that may run, with the capability
     `compositions`. With `runtime`, they are served by this runtime instead of by processes.
+    - `allow_http`: servers to which polyver may send the requests of rollouts, as for the option
+    `--allow-http` of `polyver up`.
     - `page`: whether to serve the page. The attribute `page` is the URL of the page, with a token.
     """
 
@@ -82,6 +85,7 @@ class EmbeddedServer:
         semver_gate: GatePolicy = "refuse",
         packages: Path | None = None,
         runtime: Runtime | None = None,
+        allow_http: Iterable[str] = (),
         page: bool = False,
         opens: Opens | None = None,
     ) -> None:
@@ -97,6 +101,7 @@ class EmbeddedServer:
                     "definitions": DefinitionSettings(semver_gate),
                     "compositions": PackageSettings(packages, runtime=runtime),
                 },
+                AllowedHttp.read(allow_http),
             ),
             kinds=tuple(kinds),
             page_port=0 if page else None,
