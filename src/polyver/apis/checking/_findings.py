@@ -18,13 +18,16 @@ __all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The smallest object that shows a failure, with the expected and the actual result."""
+    """The smallest object that shows a failure, and its expected and actual conversion."""
 
     given: Object
     expected: Any = None
     got: Any = None
     edited: Object | None = None
-    """The converted object after a client changed a field in the target version."""
+    """The object after a client changed one field of it in the target version.
+
+    None if the failure does not depend on such a change.
+    """
 
     def as_data(self) -> dict[str, Any]:
         made = {"given": self.given, "expected": self.expected, "got": self.got}
@@ -36,13 +39,15 @@ class ConversionFinding:
     """An error or a risk in the conversions of a kind."""
 
     kind: str
-    """The name of the CustomResourceDefinition, or the kind and its group."""
+    """The name of the CustomResourceDefinition; for a converter without a kind, `CronTab of ex.io`.
+    """
     rule: str
     severity: FindingSeverity
     fact: str
     advice: str
     versions: tuple[str, ...] = ()
-    """The version that has the error, or all versions of the conversion path on which it occurs."""
+    """The version with the error, or the versions of the conversion path on which the error occurs.
+    """
     path: str = ""
     """The field that has the error; empty if the finding is about whole objects."""
     place: str = ""
@@ -156,6 +161,9 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
 ) -> ConversionFinding:
-    """Build a finding. The check rule named `rule` gives its severity and its advice."""
+    """Build a finding; the check rule with the name `rule` gives its severity and its advice.
+
+    `fact` is the sentence that describes the error.
+    """
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -194,7 +194,7 @@ def _unnamed(side: Side) -> Side:
 
 
 def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator[ConversionFinding]:
-    """Yield a finding if a rule needs a list or a map where the schema has another type."""
+    """Yield a finding if a rule expects a list or a map, and the schema has another type there."""
     expected: tuple[tuple[Side, Sequence[str]], ...] = ()
     if isinstance(rule, WrapRule):
         expected = ((other, ["array"]),)
@@ -317,7 +317,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
 def _misfit_values(
     fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each value in a rule that does not have the type of the rule's field."""
+    """Yield a finding for each constant in a rule whose type the field does not allow."""
     here = side.inside(*path)
     for value in values:
         if not is_type_of(value, here.schema or {}):
@@ -329,7 +329,10 @@ def _misfit_values(
 def _passed_on(
     fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
 ) -> Iterator[ConversionFinding]:
-    """Yield findings for the rules inside of a rule, and for values copied to another type."""
+    """Yield findings for the rules inside of a rule, and for the value that it copies.
+
+    The value that the rule copies has an error if the two fields have types that do not fit.
+    """
     inside = fit.inside(rule)
     for each in rule.inside.rules:
         yield from _problems(inside, each)

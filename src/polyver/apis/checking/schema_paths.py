@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 
 
 class Inside(Enum):
-    """A path element for the items of a list, or for the values of a map."""
+    """A path element that stands for all items of a list, or for all values of a map."""
 
     ITEM = "[]"
     VALUE = "{}"
@@ -47,7 +47,8 @@ def show(place: Sequence[str | Inside]) -> str:
 def places(schema: Schema, *, leaves: bool = False) -> Iterator[Place]:
     """Yield every path that a schema names, except paths in metadata.
 
-    With `leaves`, yield only the paths of values for which the schema names no fields.
+    With `leaves`, yield only the innermost paths: those for which the schema names no further
+    fields.
     """
     known = schema.get("properties") or {}
     for name, each in known.items():

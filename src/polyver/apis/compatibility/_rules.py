@@ -35,8 +35,9 @@ class FindingRule:
     severity: FindingSeverity
     about: str
     advice: str
-    """One sentence of advice. It may contain `{other}`, which is replaced by a field that the
-    finding names.
+    """One sentence of advice. It may contain `{other}`, which stands for the name of a field.
+
+    Each finding replaces `{other}` by a field, for example by the new field of a renamed field.
     """
 
 
@@ -268,8 +269,8 @@ _SAFE = {
         "Nothing to do",
     ),
     "field-freed": (
-        "a field lost its schema, but its data is kept",
-        "Nothing to do; clients may find any data in it",
+        "the schema no longer describes a field, but API servers do not prune it",
+        "Make sure that clients accept a value of any type in this field",
     ),
     "enum-widened": (
         "an enum has more values, or was removed",

@@ -65,7 +65,7 @@ async def apply_owned(
     for each in made["metadata"].get("managedFields") or ():
         name = each.get("manager", "")
         applies = each.get("operation") == "Apply" and not each.get("subresource")
-        # Earlier product releases used the name of the family itself.
+        # Earlier versions of polyver used the name of the family itself.
         if applies and name != manager and (name == family or name.startswith(f"{family}-")):
             made = await client.apply(resource, _bare(made, content), manager=name)
     return made
