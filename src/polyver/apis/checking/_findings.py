@@ -71,7 +71,7 @@ _BREAKING = {
         "Connect each version of the CustomResourceDefinition to the others by exactly one path",
     ),
     "kind-removed": (
-        "a kind was removed, so its objects are removed as well",
+        "a kind was removed: without its CustomResourceDefinition, its objects are deleted",
         "Keep its CustomResourceDefinition while there are objects",
     ),
     "fails": (
@@ -88,7 +88,7 @@ _BREAKING = {
     "edit-lost": (
         "a field that was changed in one version does not have the written value, in this or in "
         "another version",
-        "Use the written value, not a value that another version had before",
+        "Convert the value that the client wrote, not the value of another version",
     ),
     "default-loses": (
         "a default that an API server sets between two conversions makes polyver discard a "
@@ -122,14 +122,15 @@ _BREAKING = {
     ),
     "value": (
         "a rule writes a value that the schema refuses",
-        "Correct the value, or add it to the enum",
+        "Correct the value in the rule, or add it to the enum in the schema",
     ),
 }
 _RISKY = {
     "unstable": (
         "the result of a function changes when it is converted to the other version and back, so "
         "edits may be undone",
-        "Make each function restore the results of the function for the opposite direction",
+        "Make sure that a result of one function stays the same when the other function converts it "
+        "back, and the first function converts it again",
     ),
     "invalid": (
         "an object that is valid in one version is invalid in the other version, so it cannot be "
