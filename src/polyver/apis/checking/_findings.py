@@ -129,8 +129,8 @@ _RISKY = {
     "unstable": (
         "the result of a function changes when it is converted to the other version and back, so "
         "edits may be undone",
-        "Make sure that a result of one function stays the same when the other function converts it "
-        "back, and the first function converts it again",
+        "Make sure that a result of one function stays the same when the other function converts "
+        "it back, and the first function converts it again",
     ),
     "invalid": (
         "an object that is valid in one version is invalid in the other version, so it cannot be "

@@ -41,7 +41,7 @@ def crds(
 ) -> None:
     """Write the CustomResourceDefinitions of kinds, to files or to standard output.
 
-    The same kinds always give the same bytes.
+    If the kinds have not changed, the command writes the same bytes again.
 
     Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
 

@@ -155,7 +155,7 @@ def _data(made: Any, name: str, version: str, source: Object) -> Object:
 
     `source` is the input of the function. A part is a field whose value is an object. If a required
     part was missing in `source`, `_read` has added an empty object, so that the function can set
-    fields in it. If the part is still empty after the call, this function removes it.
+    fields in it. If the user's function leaves the part empty, `_data` removes it.
     """
     if isinstance(made, dict):
         return made
@@ -229,7 +229,7 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
     """Return the versions that the function for all versions must connect to the hub.
 
-    These are the first version of each group of versions that no edges connect to the hub. Errors
+    This is the first version of each group of versions that no edges connect to the hub. Errors
     in the edges are reported later, when the tree is built.
     """
     found: list[str] = []
