@@ -247,7 +247,10 @@ class SharedPairs:
     # Rotation.
 
     async def _keep_on(self, log: Log) -> None:
-        """Call `look` at regular intervals, and when the Secret or a webhook changes."""
+        """Call `look` at regular intervals and after changes.
+
+        These are changes of the Secret, of CRDs, or of webhook configurations.
+        """
         reported = ""
         while True:
             try:
