@@ -49,7 +49,7 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """Return the exit code for an error.
 
-    An error without an exit code of its own gets the exit code for errors in the input.
+    Errors of a type that is not listed here get the exit code for unreadable input.
     """
     match error:
         case (

@@ -30,7 +30,7 @@ def read_manifests(names: Sequence[str]) -> list[Document]:
 
 
 def fingerprint(names: Sequence[str]) -> str:
-    """Return a digest of files, which changes when a file is changed, added or removed."""
+    """Return a digest of files; it changes when a file is changed, added or removed."""
     from polyver.kube.objects import digest
 
     try:

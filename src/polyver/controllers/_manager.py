@@ -37,7 +37,8 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 class _Place(NamedTuple):
     """The key of a shared informer.
 
-    Watches of the same objects with the same `keep` function share one informer.
+    Watches with the same key share one informer: they watch the same objects, and keep the same
+    data of each object.
     """
 
     resource: GroupVersionResource

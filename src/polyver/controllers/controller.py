@@ -53,7 +53,7 @@ class Watch(Generic[T, K]):
     labels: str = ""
     """The label selector of the watched objects; empty for all objects."""
     needed: bool = True
-    """True if the controller must read all watched objects before its first reconcile."""
+    """True if the controller must not reconcile before all watched objects have been read."""
     complete: Callable[[ResourceKind], None] = lambda _kind: None
     """Called when all objects of a kind have been read for the first time."""
     forget: Callable[[ResourceKind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
@@ -115,7 +115,10 @@ class Controller(ABC, Generic[K]):
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
-        """Factories of further Prometheus collectors; calling one loads the Prometheus library."""
+        """Functions that create further Prometheus collectors.
+
+        The Prometheus library is loaded only when one of them is called.
+        """
         return ()
 
     @property

@@ -34,7 +34,7 @@ class Terms:
     give_up: float = 10.0
     """Seconds without a successful renewal after which the leader stops its work."""
     every: float = 2.0
-    """Seconds between two renewals, or two checks."""
+    """Seconds between two renewals by the leader, or between two checks by another replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _ObservedLease:
 
     @property
     def until(self) -> float:
-        """The time after which another replica may take the lease."""
+        """The time after which another replica may take the lease, if it has not been renewed."""
         return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
 
 

@@ -335,7 +335,7 @@ def _counted(book: PageModel, name: str) -> Data:
 
 
 def dependent_data(book: PageModel, name: str) -> Data | None:
-    """Return all references of one dependent, and the release of each."""
+    """Return all references of a dependent with their releases; None if it does not exist."""
     places = book.places(name)
     if not places:
         return None

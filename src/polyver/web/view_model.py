@@ -137,7 +137,7 @@ class UnresolvedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PageRunStep:
-    """One call of a run, with the version that was recorded for it."""
+    """One step of a run, with the version of the function that was recorded for it."""
 
     part: str
     name: str

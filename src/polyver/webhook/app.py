@@ -368,7 +368,10 @@ class WebhookApp:
 
 
 class _Pace:
-    """Estimates the body size up to which reviews are quick, from the slowest recent reviews."""
+    """Estimates the body size up to which a review is quick, from the slowest recent reviews.
+
+    A review is quick if it blocks the event loop for at most `_QUICK` seconds.
+    """
 
     def __init__(self) -> None:
         self.most_quick = _AT_FIRST

@@ -274,7 +274,7 @@ class _Reviewing:
         """The number of converted objects, by kind."""
 
     def opened(self, given: Opened) -> Made | None:
-        """Convert an object that has only standard fields; return None if `one` must convert it."""
+        """Convert an object that has only standard fields; None if only `one` can convert it."""
         named = given.api_version, given.kind, self._wanted
         path = self._paths.get(named) or self._path(*named)
         if path is None:

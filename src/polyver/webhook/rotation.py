@@ -54,7 +54,10 @@ class AuthorityState:
     serial: str
     until: datetime.datetime
     since: datetime.datetime | None = None
-    """The time from which the CA is valid; in the future if the clock was wrong at its creation."""
+    """The time from which the CA is valid.
+
+    It is in the future if the clock was wrong when the CA was created.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class RotationState:
     """The state of the CAs and the certificate, from which `plan` decides the next step."""
 
     authorities: tuple[AuthorityState, ...] = ()
-    """The CAs, the oldest first. There are two CAs while the new CA replaces the old CA."""
+    """The CAs, the oldest first. There are two only while a new CA replaces the old CA."""
     leaf: LeafState | None = None
     published: tuple[str, ...] = ()
     """The serial numbers of the CAs in the bundle that was published last."""

@@ -42,7 +42,8 @@ _THREADS = 8
 class ConvertedKinds:
     """Admission of objects whose kind has a converter, or is declared in Python.
 
-    A kind gets a converter when its Conversion is served, so the set of these kinds can change.
+    When polyver begins to serve a Conversion, its kind gets a converter. So the set of these kinds
+    can change while the server runs.
     """
 
     def __init__(
@@ -132,7 +133,8 @@ class ConvertedKinds:
     async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
         """Call a hook in a thread.
 
-        An exception of the hook is raised as an API error; an unexpected exception is also logged.
+        If the hook raises an exception, raise it as an API error; if the exception is unexpected,
+        also log it.
         """
         try:
             return await self._timed(review, function)

@@ -323,7 +323,7 @@ class Observed:
         self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
 
     def see(self, obj: Object, made: Object) -> None:
-        """Count the fields of an object of the source version; `made` is the converted object."""
+        """Add one object of the source version to the counts; `made` is the converted object."""
         visible = self._converter.visible(made)
         carried = self._converter.carried(made)
         lost = [parse_path(text) for text in carried.get(self.source, [])]

@@ -60,7 +60,7 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version, and a path in its objects. Rules are compared with the schema at this path."""
+    """One version, and a path in its objects; the checks use the schema at this path."""
 
     version: str
     schema: Schema | None
@@ -78,7 +78,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Compares rules with the schemas of the two versions that they connect."""
+    """Checks whether rules fit the schemas of the two versions between which they convert."""
 
     kind: str
     source: Side
@@ -253,7 +253,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
 
 
 def fits(before: Schema, after: Schema) -> bool:
-    """Report whether every value with the type in `before` also has the type in `after`."""
+    """Report whether every value of the type in schema `before` also has the type in `after`."""
     one, other = before.get("type"), after.get("type")
     either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
     return not one or not other or one == other or bool(either) or (one, other) == _WIDENED

@@ -33,7 +33,10 @@ class NotConvertedThen(Exception):
 def behaviour_in(
     folder: Path, names: Sequence[str], revision: str
 ) -> Iterator[dict[Key, EarlierConversions]]:
-    """Run a process that converts with the kinds in a folder, until the `with` block ends."""
+    """Run a process that converts with the kinds in a folder, until the `with` block ends.
+
+    Yield the conversions of these kinds, by group and kind; they send requests to the process.
+    """
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],
         cwd=folder,

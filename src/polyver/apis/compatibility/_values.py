@@ -171,7 +171,10 @@ def _list_type(schema: Schema) -> str:
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
-    """Return the expression and the `optionalOldSelf` of each CEL rule, without its message."""
+    """Return the parts of each CEL rule that decide about values.
+
+    These are its expression and its `optionalOldSelf`, and not its message.
+    """
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 

@@ -56,7 +56,7 @@ class InvalidRules(PolyverError):
 
 @dataclass(frozen=True, eq=False)
 class RuleBlock:
-    """Conversion rules, and the schemas of the values that they convert, one for each version."""
+    """Conversion rules, and the two schemas of the values that they convert."""
 
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
@@ -69,7 +69,7 @@ class RuleBlock:
     trivial: bool = field(init=False)
     """True if converting by this block changes nothing.
 
-    This is so if there are no rules, and both schemas have the same fields.
+    For this, there must be no rules, and both schemas must have the same fields.
     """
     fits: bool = field(init=False)
     """True if each field that the rules name exists in its version."""
@@ -84,7 +84,10 @@ class RuleBlock:
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
-        """Bind the rules to schemas, and add the rules that the schemas imply."""
+        """Return this block for values with these schemas.
+
+        It also has the rules that the schemas imply.
+        """
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
         return replace(self, rules=(*rules, *more), places=(source, target))
@@ -94,11 +97,17 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version to which this direction converts."""
+        """Return the schema of the version to which this direction converts.
+
+        With `back`, this is the version `from`.
+        """
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version from which this direction converts."""
+        """Return the schema of the version from which this direction converts.
+
+        With `back`, this is the version `to`.
+        """
         return self.places[1 if back else 0]
 
     # Objects.

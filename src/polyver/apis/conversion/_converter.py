@@ -39,7 +39,7 @@ __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_convert
 
 
 class NotConvertible(PolyverError):
-    """The kind or version of an object, or the target version, is not known."""
+    """An object cannot be converted, for example because its kind or version is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Converter:
     ) -> None:
         """Create a converter.
 
-        `carry` is the top-level field in which preserved fields are stored. If `carry` is empty,
-        preserved fields are stored in an annotation.
+        `schemas` are the openAPIV3Schemas by version. `carry` is the top-level field in which
+        preserved fields are stored; if it is empty, they are stored in an annotation.
         """
         self.group = group
         self.kind = kind

@@ -81,8 +81,9 @@ class ByFunctions:
     """One direction of an edge that is a pair of functions of a user, `there` and `back`.
 
     A field is lost if converting by `there` and then by `back` does not return the field with the
-    same value. polyver does not know on which other fields a lost field depends. So it restores the
-    lost field only as long as the function still returns the same value at the path of this field.
+    same value. polyver does not know on which other fields a lost field depends. So it restores a
+    lost field only as long as converting by a function still returns the same value at the path of
+    this field.
     """
 
     there: Function

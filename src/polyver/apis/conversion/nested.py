@@ -49,7 +49,7 @@ class _Nested(SingleFieldRule):
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """Bind the rules inside of this rule to the schemas of the value."""
+        """Return this rule with its inner rules bound to the schemas of the value."""
         return replace(self, inside=self.inside.bound(source, target))
 
     def _entry(self, lost: Lost, *, back: bool) -> dict[str, Any]:

@@ -62,7 +62,10 @@ class ConversionRule(ABC):
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """Bind the rule to the schemas of the two versions."""
+        """Return this rule for two versions with these schemas at its paths.
+
+        By default, a rule does not depend on schemas, and is returned unchanged.
+        """
         return self
 
     @abstractmethod

@@ -287,7 +287,7 @@ class Kind:
     # Admission hooks, and the controller.
 
     def default(self, version: str) -> Callable[[F], F]:
-        """Register a function that fills in missing fields of new and changed objects of a version.
+        """Register a function that sets defaults in new and changed objects of a version.
 
         The function gets an object of the version's class, or a dict if its type hint is a dict. It
         changes this object, or returns another object.
@@ -348,9 +348,9 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The function of the controller, and the class and version of the object that it takes.
+        """The function of the controller, as a hook with the version of the objects that it takes.
 
-        The version is "" if the function takes plain data; it then gets the storage version.
+        The version is "" if the function takes plain data, which is then in the storage version.
         """
         assert self._takes is not None
         return self._takes

@@ -36,7 +36,7 @@ There is a limit because it takes time to find the smallest object for each diff
 
 @dataclass(frozen=True, slots=True)
 class EarlierConversions:
-    """The conversions of a kind in an earlier state."""
+    """The conversions of a kind in an earlier state of the project or the cluster."""
 
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]

@@ -157,10 +157,10 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Divide the objects into two groups: apply first, and apply after the rollout.
+        """Divide the objects into those to apply first, and those to apply after the rollout.
 
-        CRDs that get new versions are applied last, because only the new replicas can convert these
-        versions.
+        The rollout replaces the old replicas. CRDs that get new versions are applied after it,
+        because only the new replicas can convert these versions.
         """
         later = [each for each in wanted if self._gets_versions(each)]
         return [each for each in wanted if each not in later], later

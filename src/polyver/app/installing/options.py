@@ -47,7 +47,7 @@ LABELS = {
     "app.kubernetes.io/managed-by": INSTALLER,
 }
 SELECTOR = {"app.kubernetes.io/name": NAME}
-"""The labels by which the Service selects pods; a Deployment cannot change them later."""
+"""The labels by which the Service selects pods. They cannot change in a Deployment."""
 
 _RBAC, _HOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 CRDS = "CustomResourceDefinition"

@@ -1,6 +1,7 @@
 """Removes an installation from a cluster, in an order in which every API stays usable.
 
-Objects of users and the CRDs of their kinds stay, unless the user chooses otherwise.
+Objects of users and the CRDs of their kinds stay, unless the user runs the command with
+--with-objects.
 """
 
 from __future__ import annotations

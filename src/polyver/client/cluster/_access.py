@@ -343,7 +343,7 @@ def _absolute(file: str | None, folder: Path) -> str | None:
 
 
 def _check(access: ClusterAccess) -> None:
-    """Raise an error for settings that cannot work with any server."""
+    """Raise an error for settings that work with no server, such as an invalid URL."""
     cluster, user = access.cluster, access.user
     if not _is_url(cluster.server):
         fact = f"the server {cluster.server!r} is not a URL"

@@ -57,7 +57,7 @@ class LeasedConnections:
 
 
 class Connections:
-    """Connections for requests; belongs to one event loop."""
+    """Provides connections for requests. All requests must be made on the same event loop."""
 
     def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access

@@ -43,7 +43,7 @@ def number_of(obj: Object) -> int:
 
 
 class AppliedObjects(Generic[S, K]):
-    """The known state of all objects that were applied."""
+    """The last known state of all objects that a controller has applied."""
 
     def __init__(
         self,

@@ -173,7 +173,7 @@ class Project:
         )
 
     def _check(self, text: str, module: str) -> None:
-        """Raise an error unless the new text lists the module, and is otherwise unchanged."""
+        """Raise an error unless the new text lists the module, and has no other change."""
         try:
             found = tomllib.loads(text)
         except ValueError:
@@ -208,7 +208,7 @@ def _is_path(entry: str, root: Path) -> bool:
 
 
 def _filled(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the parsed pyproject.toml without empty `tool` tables."""
+    """Return the parsed pyproject.toml without empty `tool` tables, for comparing two of them."""
     tool = {name: each for name, each in table(said, "tool").items() if each != {}}
     return {**said, "tool": tool}
 

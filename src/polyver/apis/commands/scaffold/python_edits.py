@@ -194,7 +194,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """Yield the edits that set the `storage` argument of a version if it must change."""
+    """Yield the edits of the `storage` argument of a version, if this argument must change."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return
