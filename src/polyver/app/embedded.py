@@ -67,7 +67,7 @@ class EmbeddedSettings:
     new_store: bool = False
     """True to create a missing store even if the folder has credentials of an earlier store.
 
-    Otherwise polyver refuses to start in this case, because data was probably lost.
+    Otherwise polyver refuses to start in this case, because data may have been lost.
     """
     verify: bool = False
     """True to check, before the start, that every object in the store can be read."""

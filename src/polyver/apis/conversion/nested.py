@@ -64,9 +64,9 @@ class _Nested(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that has another path in the other version, or an object with rules for its fields.
+    """A field that may have another path in the other version.
 
-    The rules for its fields are in `inside`.
+    If the field is an object, `inside` has the rules for its fields.
     """
 
     name: ClassVar[str] = "move"

@@ -122,7 +122,7 @@ def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SingleFieldRule(ConversionRule):
-    """A rule that connects one field of each version."""
+    """A rule that connects one field of the version `from` with one field of the version `to`."""
 
     source: Path
     target: Path
