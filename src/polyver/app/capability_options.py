@@ -1,7 +1,7 @@
 """The command-line options that enable and configure the capabilities of a control plane.
 
-`polyver up`, `polyver run` and `polyver install` have the same options. `polyver install` passes
-them on to `polyver run`.
+`polyver up`, `polyver run` and `polyver install` all have these options. `polyver install` passes
+the options to the `polyver run` that it installs.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class _ChosenCapabilities:
     allow_http: Annotated[list[str] | None, Parameter(negative=())] = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
-        """Return the enabled capabilities with their settings.
-
-        The settings contain the loaded functions.
+        """Return the enabled capabilities with their settings, such as the loaded functions.
 
         Raise an error if the options are invalid.
         """
@@ -74,7 +72,7 @@ class _ChosenCapabilities:
         return choices
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command, such as `polyver run`."""
+        """Yield the options as command-line arguments, for `polyver run`."""
         chosen = self._chosen()
         if chosen != {BASE}:
             ordered = [each.name for each in CAPABILITIES if each.name in chosen]

@@ -32,7 +32,7 @@ __all__ = ["EmbeddedServer"]
 
 
 def _current(capability: str) -> str:
-    """Return the current name of a capability; warn about an old name, refuse an unknown name."""
+    """Return the current name of a capability; warn about an old, refuse an unknown name."""
     try:
         found = current_name(capability)
     except UnknownCapability as error:
@@ -133,7 +133,7 @@ class EmbeddedServer:
     def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request as an administrator; return the decoded response, or raise an ApiError.
 
-        Use this method to set up a test. If you test a client, let the client send its own
+        Use this method to prepare a test. If you test a client, let the client send its own
         requests.
         """
         return ask(self, method, path, body)

@@ -1,8 +1,8 @@
 """Change the spec of an object, and keep its owner as the field manager of the spec.
 
 The owner is the field manager that applied the spec. If the command became the owner instead, the
-next `kubectl apply --server-side` of the former owner would have a conflict. This apply would also
-not remove the fields that the command has added.
+owner's next `kubectl apply --server-side` would have a conflict. It would also not remove the
+fields that the command has added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIES = 5
 
 
 def owner_of(obj: Object) -> Owner | None:
-    """Return the owner of an object's spec: the manager that applied it, or its last writer."""
+    """Return the owner of an object's spec: the field manager that applied or last wrote it."""
     found = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
@@ -45,7 +45,10 @@ async def replace_for(
     manager: str,
     annotations: frozenset[str],
 ) -> None:
-    """Replace an object; `owner` then owns the fields of its spec and some annotations."""
+    """Replace an object, and make `owner` the owner of its spec and of some annotations.
+
+    `annotations` are the names of these annotations. `manager` is the field manager of the command.
+    """
     made = await client.update(resource, obj, manager=manager)
     for _ in range(_TRIES):
         handed = handed_over(made, owner, manager, annotations)
@@ -65,7 +68,10 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """Make `owner` the owner of an object's spec; return None if nothing has to change."""
+    """Return an object in which `owner` owns the spec instead of `manager`; None if it does.
+
+    The ownership of some annotations is changed in the same way.
+    """
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:
@@ -88,7 +94,10 @@ def _is_mine(entry: Object, manager: str) -> bool:
 
 
 def _parted(fields: Mapping[str, Any], annotations: frozenset[str]) -> tuple[Object, Object]:
-    """Split fields into those to hand over (the spec and some annotations), and the rest."""
+    """Split the fields of a field manager into those to hand over, and the rest.
+
+    The spec and some annotations are handed over.
+    """
     given: Object = {"f:spec": fields["f:spec"]}
     kept = {name: inside for name, inside in fields.items() if name != "f:spec"}
     metadata = dict(kept.get("f:metadata") or {})
