@@ -61,6 +61,7 @@ from polyver.rollouts.policies import (
     rollout_name,
     surplus_rollouts,
     unmarked_releases,
+    unused_name,
 )
 from polyver.rollouts.rules import RULES, RolloutRules, call_problems, read_rules
 from polyver.rollouts.status import (
@@ -296,14 +297,15 @@ class RolloutController(Controller[RolloutKey]):
         releases = await targets.releases(lineage)
         for release, closed in unmarked_releases(releases):
             await targets.write_gate(lineage, release.name, Gate(name) if closed else None)
-        known = [each.request for each in self._rollouts.values() if each.request is not None]
-        started = {each.to for each in known if each.lineage == lineage}
-        for release in releases_to_start(lineage, releases, started):
+        known = [self._rollouts[key].request for key in self._active.get(lineage, ())]
+        active = {each.to for each in known if each is not None}
+        used = [key.name for key in self._rollouts if key.namespace == lineage.policy_namespace]
+        for release in releases_to_start(lineage, releases, active):
             made = {
                 "apiVersion": "polyver.dev/v1alpha1",
                 "kind": "Rollout",
                 "metadata": {
-                    "name": rollout_name(lineage, release.name),
+                    "name": unused_name(rollout_name(lineage, release.name), used),
                     "namespace": lineage.policy_namespace,
                 },
                 "spec": {
@@ -368,8 +370,8 @@ class RolloutController(Controller[RolloutKey]):
             if not progress.state.is_final:
                 await self._tell_problem(obj, request, data, problems, releases)
             return None
-        if not release.is_published:
-            return Requeue(_EVERY)
+        if not release.is_published and not progress.state.is_final:
+            return await self._tell_unpublished(obj, release)
         moment = self._clock.now()
         case = _Case(key, obj, request, progress, targets, releases, rules, data, now, moment)
         opens_at = None
@@ -378,8 +380,7 @@ class RolloutController(Controller[RolloutKey]):
         else:
             plan, observed, opens_at = await self._decide(case)
             await self._tell(case, plan, observed)
-        if (gate := _gate(key.name, plan)) != release.gate or not release.is_marked:
-            await targets.write_gate(request.lineage, release.name, gate)
+        await self._write_gate(case, release, _gate(key.name, plan))
         if progress.state.is_final:
             self._observer.forget(key)
             return await self._tell_returned(case)
@@ -388,6 +389,30 @@ class RolloutController(Controller[RolloutKey]):
         times = [plan.wake_at - now] if plan.wake_at is not None else []
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
+        """Write the gate of the release, if it has another one.
+
+        A finished rollout writes it only if no other rollout has written it since.
+        """
+        names = case.key.name, case.request.policy
+        is_mine = release.gate is not None and release.gate.rollout in names
+        if case.progress.state.is_final and not is_mine:
+            return
+        if gate != release.gate or not release.is_marked:
+            await case.targets.write_gate(case.request.lineage, release.name, gate)
+
+    async def _tell_unpublished(self, obj: Object, release: ReleaseObject) -> Requeue:
+        """Report that nobody can use the release yet, if it stays so for some time."""
+        created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
+        if (self._clock.now() - created).total_seconds() < _POLLED:
+            return Requeue(_EVERY)
+        reason = f"waits until {release.name} can be used; see the conditions of this revision"
+        fact = DesiredCondition("Completed", "False", "NotPublished", reason)
+        conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
+        status = {**(obj.get("status") or {}), "reason": reason, "conditions": conditions}
+        await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER)
+        return Requeue(_POLLED)
 
     async def _tell_returned(self, case: _Case) -> Requeue | None:
         """Report how many followers still use a release that was taken back, until none does."""
