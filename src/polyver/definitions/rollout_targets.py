@@ -1,7 +1,8 @@
 """Definitions in the form that rollouts need: releases, followers, and the preflight.
 
-A follower is an application with a reference that moves to new versions by itself. Its state is
-read from its status, where the controller of applications reports moves, failures and health.
+A follower is an application with a reference that moves to new versions automatically. Rollouts
+read the state of a follower from its status, in which the controller of applications reports moves,
+failures and health.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class _Definition:
     labels: tuple[tuple[str, str], ...]
 
     def is_same_for(self, release: str, other: _Definition) -> bool:
-        """Report whether the release has the same followers in both states.
+        """Report whether `release` has the same followers after a change to the state `other`.
 
-        The gate of the release itself is ignored.
+        A change of the release's own gate makes no difference.
         """
         opened = [
             tuple(replace(r, gate=None) if r.name == release else r for r in each.releases)
@@ -97,9 +98,7 @@ class _Counted:
     """The followers of one release."""
 
     opened: Lineage | None
-    """The lineage without the gate of the release. None if the lineage does not contain the
-    release.
-    """
+    """The lineage in which the gate of the release is removed. None if there is no such release."""
     cohorts: Cohorts = field(default_factory=Cohorts)
 
 
@@ -116,7 +115,7 @@ class DefinitionTargets:
         self._definitions: dict[LineageName, _Definition] = {}
         self._applications: dict[Key, _Application] = {}
         self._users: dict[tuple[str, str], set[Key]] = {}
-        """The applications with a reference to a definition of this kind and name."""
+        """Applications with a reference to a definition, by the kind and name of the definition."""
         self._counted: dict[tuple[LineageName, str], _Counted] = {}
 
     # Watches.
@@ -179,7 +178,7 @@ class DefinitionTargets:
         return names
 
     def _published(self, key: Key) -> Iterable[LineageName]:
-        """Return the lineages to which a revision of this name may belong."""
+        """Return the lineages to which the revision `key` may belong, according to its name."""
         return [
             each
             for each in self._definitions
@@ -242,9 +241,9 @@ class DefinitionTargets:
         return counted.cohorts
 
     def _opened(self, lineage: LineageName, release: str) -> Lineage | None:
-        """Return the lineage without the gate of a release.
+        """Return the lineage in which the gate of a release is removed.
 
-        Return None if it does not contain the release.
+        Return None if the lineage does not contain the release.
         """
         known = self._definitions.get(lineage)
         if known is None or all(each.name != release for each in known.releases):
@@ -253,7 +252,7 @@ class DefinitionTargets:
         return Lineage(lineage.name, opened)
 
     def _count(self, counted: _Counted, lineage: LineageName, release: str, key: Key) -> None:
-        """Update the state of one application towards a release."""
+        """Update the state of the application `key`, as a follower of a release, in `counted`."""
         application, opened = self._applications.get(key), counted.opened
         states: dict[FollowerState, Dependent] = {}
         for use in application.uses if application is not None and opened is not None else ():
@@ -274,10 +273,7 @@ class DefinitionTargets:
             counted.cohorts.put(Dependent(name, uid=known.uid, labels=known.labels), worst)
 
     def _meant(self, use: DefinitionUse) -> LineageName | None:
-        """Return the definition to which a reference refers.
-
-        Return None if there is no such definition.
-        """
+        """Return the definition to which a reference refers. Return None if there is none."""
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
         names = {each: LineageName(GROUP, use.kind, each, use.definition) for each in places}
         home = home_of(use, [each for each, name in names.items() if name in self._definitions])
@@ -304,11 +300,11 @@ class DefinitionTargets:
 def state_towards(
     use: DefinitionUse, opened: Lineage, release: str, health: FollowerState
 ) -> FollowerState | None:
-    """Return the state of a reference for a release. Return None if it does not follow the release.
+    """Return the state of a reference as a follower of a release.
 
-    `opened` is the lineage without the gate of the release. A reference follows the release if this
-    lineage resolves it to the release, and if neither a lock nor the selector of the reference
-    names the release.
+    Return None if the reference does not follow the release. `opened` is the lineage in which the
+    gate of the release is removed. A reference follows the release if this lineage resolves it to
+    the release, and if neither a lock nor the selector of the reference names the release.
     """
     dependent = use.dependent
     if dependent.lock is not None or use.held:
@@ -329,7 +325,10 @@ def state_towards(
 
 
 def _series(release: Release) -> str:
-    """Return the series whose followers can get a release. Followers of 1.2 never get 1.3.0."""
+    """Return the series of a release: `1.2` for 1.2.3. It is empty for a numbered revision.
+
+    References that request this series never get a release of another series.
+    """
     version = release.version
     return f"{version.major}.{version.minor}" if isinstance(version, SemVer) else ""
 

@@ -181,7 +181,11 @@ def _target(name: str, history: Sequence[RecordedRevision], to: str) -> Recorded
 
 
 async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
-    """Raise RequestRefused if the application could not be resolved after the rollback."""
+    """Raise RequestRefused if the rollback to the revision `target` would not work.
+
+    It does not work if a reference would not resolve, or if the application would keep other
+    versions until publishVersion changes.
+    """
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)
     name = wanted["metadata"]["name"]
@@ -259,9 +263,9 @@ def _part(lock: str, named: Named) -> tuple[Locked, ...]:
 
 
 def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
-    """Return the lock entries of each application.
+    """Read the lock file `lock`, and return the lock entries of each application in `wanted`.
 
-    Raise UnknownName if the lock does not contain an application.
+    Raise UnknownName if the file does not contain one of these applications.
     """
     known = lock_in(lock).applications
     missing = ["/".join(each) for each in wanted if each not in known]

@@ -72,7 +72,7 @@ def lock(
 
 
 def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
-    """Read applications and definitions from files or a cluster, and compute a lock."""
+    """Compute a lock of the applications in files, or on a cluster if there are no files."""
     if files:
         state = state_in(files, namespace)
     else:
@@ -90,7 +90,7 @@ def lock_in(file: str) -> Lock:
 
 
 def write_lock(data: dict[str, Any], output: str) -> None:
-    """Write a lock to a file, or to standard output."""
+    """Write a lock to the file `output`, or to standard output if `output` is `-`."""
     text = dump_yaml(data)
     if output == "-":
         with printing():

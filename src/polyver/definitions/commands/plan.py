@@ -32,7 +32,11 @@ app = App(name="plan")
 
 _COLUMNS = ("DEFINITION", "FROM", "TO", "WHY", "APPLICATIONS")
 _MOST_GROUPS, _MOST_NAMES, _MOST_LINES = 20, 10, 40
-"""Maximum numbers of groups, application names and diff lines that are printed without --all."""
+"""Limits of the output without --all.
+
+The command prints at most 20 groups of changes, the names of 10 applications in each group, and 40
+lines of each diff.
+"""
 _ALL = 1_000_000_000
 
 
@@ -104,7 +108,7 @@ def plan(
 
 
 def _problems(made: DefinitionsPlan, *, allow_deletion: bool) -> Iterator[str]:
-    """Yield the reasons for exit code 1."""
+    """Yield the reasons why the command exits with code 1, as sentences."""
     refused = [each.name for each in made.definitions if each.refused]
     refused += [f"Application {each.name}" for each in made.applications if each.refused]
     if refused:
@@ -122,7 +126,11 @@ def _count(number: int) -> str:
 
 
 def _moves(made: DefinitionsPlan) -> Iterator[PlannedMove]:
-    """Yield each move of a reference to another version. Equal moves are yielded only once."""
+    """Yield each move of a reference to another version once.
+
+    If both the application and the definition are in the files, both may have the same move: this
+    function then yields only the move of the application.
+    """
     written = {each.name for each in made.applications if each.written}
     for definition in made.definitions:
         if not definition.refused:
