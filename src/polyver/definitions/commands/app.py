@@ -83,7 +83,7 @@ def history(
     Parameters
     ----------
     name
-        The application.
+        The name of the application.
     """
 
     async def read(client: Client, access: ClusterAccess) -> list[RecordedRevision]:
@@ -129,22 +129,23 @@ def rollback(
 ) -> None:
     """Roll an application back to the spec and the versions of an earlier revision.
 
-    The rollback locks the application to these versions. Otherwise, a reference that requests a
-    series, such as 1.2, would immediately move to the newest release of the series again. `polyver
-    app unlock` removes the lock. The controller records the result of the rollback as a new
-    revision.
+    The command also locks the application to these versions. Without the lock, a reference that
+    requests a series, such as 1.2, would immediately move to the newest release of the series
+    again. `polyver app unlock` removes the lock. The controller records the state after the
+    rollback as a new revision.
 
     Example: polyver app rollback shop --to 3
 
     Parameters
     ----------
     name
-        The application.
+        The name of the application.
     to
-        The number or the name of the revision. Default: the newest revision whose content or
-        publishVersion differs from that of the current revision.
+        The number or the name of the revision to return to. Default: the newest revision whose
+        content or publishVersion differs from that of the current revision.
     dry_run
-        Print the name of the revision and its versions, and change nothing.
+        Change nothing, and print the revision and the versions to which the application would
+        return.
     """
 
     async def roll(client: Client, access: ClusterAccess) -> RecordedRevision:
@@ -222,21 +223,22 @@ def lock_(
 ) -> None:
     """Lock an application to exact versions of definitions.
 
-    A locked application uses exactly these versions. If a version is not available, the application
-    reports an error. With --file, the command changes no cluster. It prints the applications in the
-    files, with their locks, as input for `kubectl apply -f -`.
+    A locked application uses exactly these versions. If one of them is not available, the status of
+    the application reports an error. With --file, the command changes no cluster: it adds the locks
+    to the applications in the files and prints them, as input for `kubectl apply -f -`.
 
     Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
 
     Parameters
     ----------
     name
-        The name of an application on a cluster. Pass either NAME or --file.
+        The name of the application on the cluster. Pass either NAME or --file.
     lock
         The lock file that `polyver lock` wrote. Default: lock the versions that the application on
         the cluster uses now.
     file
-        A file, a folder, or '-' (standard input), with applications; repeatable. Requires --lock.
+        A file, a folder, or '-' (standard input), with the applications to lock; repeatable.
+        Requires --lock.
     output
         The output format of the applications that --file prints.
     """
@@ -306,14 +308,16 @@ async def _annotate(client: Client, application: Object, text: str | None) -> No
 
 @app.command
 def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> None:
-    """Remove the lock of an application, which then uses the versions that its spec requests.
+    """Remove the lock of an application.
+
+    The application then uses the versions that its spec requests.
 
     Example: polyver app unlock shop
 
     Parameters
     ----------
     name
-        The application.
+        The name of the application.
     """
 
     async def take(client: Client, access: ClusterAccess) -> bool:

@@ -58,11 +58,13 @@ def plan(
     The command itself changes nothing.
 
     The first line counts the affected applications by outcome: unchanged, changed, would lose
-    objects, would fail. Then the command prints refused objects, moves to other versions, failures
-    grouped by message, and similar changes grouped together. Each group of changes has one example
-    and the names of its applications. Data of Secrets is never shown.
+    objects, would fail. Then the command prints the objects that the API server would refuse, the
+    moves to other versions, the failures grouped by message, and the changes. Similar changes form
+    a group, which has one example and the names of its applications. The command never shows the
+    data of Secrets.
 
-    The exit code is 1 if an object would be refused, or an application would fail or lose objects.
+    The exit code is 1 if an object would be refused, or if an application would fail or lose
+    objects.
 
     Example: polyver plan -f webservice.yaml --context staging
 
@@ -71,21 +73,22 @@ def plan(
     file
         A file, a folder, or '-' (standard input), with definitions and applications; repeatable.
     namespace
-        The namespace for objects in files that do not name their namespace. Default: the namespace
-        of the context.
+        The namespace of the objects that do not have a namespace in the files. Default: the
+        namespace of the context.
     semver_gate
         An incompatible change of a definition's parameters needs a new major version; in 0.x, it
-        needs a new minor version. This option states what the control plane does with a new version
-        that breaks this rule: refuse it, or accept it and warn. Use the value of the control
-        plane's --semver-gate.
+        needs a new minor version. Set this option to the value of the control plane's
+        --semver-gate, which decides what the control plane does with a new version that breaks this
+        rule: refuse it, or accept it and warn.
     allow_deletion
-        Do not exit with code 1 if applications would lose objects. The effect is as if every
-        definition had the annotation polyver.dev/allow-deletion: "true".
+        Do not exit with code 1 only because applications would lose objects. Use this option if the
+        loss is intended. It does not set the annotation polyver.dev/allow-deletion, which allows
+        the control plane to delete the objects.
     everything
-        Print all groups of changes, the names of all applications, and complete diffs. By default,
-        the output is shortened.
+        Print all groups of changes, the names of all applications, and complete diffs. Without this
+        option, the command prints only the first ones.
     output
-        The output format; json and yaml are always complete, as with --all.
+        The output format. The formats json and yaml are always complete, even without --all.
     """
     documents = read_manifests(file)
 
