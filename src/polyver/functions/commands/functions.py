@@ -138,8 +138,8 @@ def _data(
 ) -> dict[str, Any]:
     """Return the functions of a control plane, or the local functions, as plain data.
 
-    The options choose which functions are returned. If they name a control plane and local
-    functions, return the local functions, and warn about differences.
+    The options choose between them. If the options name both, return the local functions, and warn
+    about differences from the control plane.
     """
     from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
@@ -160,7 +160,10 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Report whether a cluster is configured, and the project has no functions and no catalogue."""
+    """Report whether to use the current context although no option names a control plane.
+
+    This is the case if a cluster is configured, and the project has no functions and no catalogue.
+    """
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 
@@ -232,7 +235,7 @@ def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: SemVer) -> bool:
-    """Report whether a version equals the wanted version. Build metadata is ignored."""
+    """Report whether a version equals `wanted`, apart from build metadata."""
     return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 
