@@ -78,7 +78,7 @@ class BlueprintChecks:
 class ActionSetChecks:
     """Refuses an invalid preferred version, and changes to the spec of a running ActionSet.
 
-    An ActionSet runs once, with the spec that it had when it started.
+    An ActionSet runs only once, with the spec that it had when it started.
     """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:

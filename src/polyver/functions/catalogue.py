@@ -83,7 +83,7 @@ class FunctionCatalogue:
         return self.releases[-1]
 
     def get(self, name: str) -> Lineage | None:
-        """Return the lineage of the function of that name, or None."""
+        """Return the lineage of the function with this name; None if it is not listed."""
         return next((lineage for lineage in self.functions if lineage.name == name), None)
 
     def place(self, name: str, version: SemVer | None = None) -> str:

@@ -101,8 +101,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Change the stage of a version to removed. It stays in the list, so its number is not reused.
-    """
+    """Change the stage of a version to removed. It stays in the list, so its number is not reused."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
@@ -249,7 +248,7 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
-        """Raise EditRefused if the catalogue release `due` already exists.
+        """Raise EditRefused if a removal in the catalogue release `due` would be due already.
 
         The version would then be removed immediately.
         """

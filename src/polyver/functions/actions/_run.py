@@ -72,7 +72,7 @@ class PhaseRun:
 
     @property
     def explanation(self) -> str:
-        """The reason why this version was chosen. After a failure, the error is appended."""
+        """Why this version was chosen. If the phase has failed, the error is appended."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; failed: {self.reason}"

@@ -72,7 +72,7 @@ class TemplateProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A value that may contain templates, its path, and the shape of the data for its templates."""
+    """A value that may contain templates, its path, and the names that these templates can read."""
 
     value: object
     path: Path

@@ -265,7 +265,7 @@ async def begun(
 
 
 class NotKept(PolyverError):
-    """The Secret with sensitive outputs cannot be written, or does not exist any more."""
+    """A Secret with sensitive outputs cannot be written, or does not exist any more."""
 
 
 class OutputSecrets:

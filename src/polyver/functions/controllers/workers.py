@@ -128,7 +128,10 @@ def _request(call: FunctionCall, lent: WorkerAccess, limits: CallLimits) -> Work
 
 
 def _ended(function: Function, code: int | None) -> str:
-    """Build the message about a worker process that ended without a result."""
+    """Return the message about a worker process that ended without a result.
+
+    It has the exit code, or the signal that killed the process.
+    """
     fact = f"{function.label}: its worker process"
     if code is None:
         return f"{fact} no longer exists"
@@ -159,8 +162,7 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Ask the worker to end its function, and wait at most `grace` seconds until it has ended.
-        """
+        """Ask the worker to end its function, and wait at most `grace` seconds until it has ended."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
