@@ -49,18 +49,24 @@ class CompositionOptions:
 
     @property
     def given(self) -> str:
-        """The given options that need the capability, for messages; empty if none is given."""
+        """The names of the options that were set and need this capability, for messages.
+
+        Empty if none of these options was set.
+        """
         return "--packages and --allow-packages" if self.packages or self.allow_packages else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> PackageSettings:
-        """Check the options and return the settings."""
+        """Check the options and return the settings that they express."""
         del enabled, show_traceback
         several = _features(self.feature or ())["FunctionRevisions"]
         memory = read_memory_limit(self.package_memory)
         return PackageSettings(self.packages, self.allow_packages, several, memory)
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command, such as `polyver run`."""
+        """Yield the options as arguments for another command: `--packages`, `packages.yaml`.
+
+        Options with their default value are left out.
+        """
         if self.packages:
             yield from ("--packages", str(self.packages))
         if self.allow_packages:
@@ -72,7 +78,7 @@ class CompositionOptions:
 
 
 def _features(texts: Iterable[str]) -> dict[str, bool]:
-    """Return whether each feature is enabled. All features are enabled by default."""
+    """Return whether each feature is enabled, by its name. All features are enabled by default."""
     found = dict.fromkeys(_FEATURES, True)
     for text in texts:
         name, _, value = text.partition("=")

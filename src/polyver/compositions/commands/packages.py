@@ -196,9 +196,9 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
 def _change(
     installed: InstalledFunction, name: str, state: State, *, force: bool
 ) -> dict[str, Any] | None:
-    """Build the patch that sets the state of a revision.
+    """Build the patch that sets the state of a revision; None if it already has this state.
 
-    Return None if it already has this state.
+    Raise RequestRefused if the state must not be changed.
     """
     from polyver.client import SystemClock, timestamp
     from polyver.compositions.names import FORCED
@@ -269,8 +269,7 @@ def logs(
 def _revision(text: str, folder: Path, context: str) -> str:
     """Return the full name of a revision.
 
-    If the folder contains a log of this revision, the name is complete, and the cluster is not
-    read.
+    If `folder` has a log with the given name, this is the name, and no cluster is read.
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
@@ -288,7 +287,10 @@ def _revision(text: str, folder: Path, context: str) -> str:
 
 
 class _Seen(NamedTuple):
-    """The inode of a log file and the number of bytes that were printed, to detect log rotation."""
+    """The inode of a log file, and the number of its bytes that were printed.
+
+    After log rotation, the file has another inode.
+    """
 
     file: int = 0
     size: int = 0
@@ -302,7 +304,8 @@ def _is(path: Path, seen: _Seen) -> bool:
 
 
 def _copy(path: Path, seen: _Seen) -> _Seen:
-    """Print the new part of a log file. If the log was rotated, print the whole new file."""
+    """Print the part of a log file that is not printed yet. After log rotation, this is all of it.
+    """
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

@@ -169,7 +169,7 @@ def render(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The options that name input files or contain input values."""
+    """The arguments and options that name input files or contain input values."""
 
     xr: str
     composition: str
@@ -183,7 +183,7 @@ class _Files:
     annotations: tuple[str, ...]
 
     def check(self) -> None:
-        """Raise Misused if more than one option names the standard input."""
+        """Raise Misused if more than one of the files is standard input."""
         several = (self.xr, self.composition, self.functions, self.xrd, self.observed)
         if (*several, *self.required, self.credentials).count("-") > 1:
             raise Misused("standard input is used twice", hint="pass files instead")
@@ -191,7 +191,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The options for running the pipeline."""
+    """The options that decide how the pipeline runs."""
 
     revisions: tuple[str, ...]
     folder: Path
@@ -201,7 +201,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The content of the input files."""
+    """The content of the input files, parsed."""
 
     composite: LocatedObject
     asking: Composite
@@ -214,7 +214,7 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read the input files and render. If the command is interrupted, first end all processes."""
+    """Read the input files and render. If the command is interrupted, end all processes first."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -264,7 +264,7 @@ def _read(files: _Files) -> _Read:
 
 
 def _check_called(revision: LocatedObject, functions: Sequence[LocatedObject], path: str) -> None:
-    """Raise an error if a step calls a function that is not in the input files."""
+    """Raise an error if a step calls a function that the input files do not contain."""
     from polyver.compositions.commands.rendering.resolution import function_named
 
     known = sorted({function_named(each) for each in functions})
@@ -317,9 +317,9 @@ async def _driven(
 
 
 def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
-    """Print warnings about results that are not part of the standard output.
+    """Print warnings about facts that the standard output does not show.
 
-    If the run failed, raise RunFailed.
+    If the run failed, print its warnings and raise RunFailed.
     """
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown
