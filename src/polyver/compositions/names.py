@@ -44,9 +44,15 @@ COPIED: Final = "package.polyver.dev/copied-labels"
 The list includes `polyver.dev/endpoint` if polyver copied that address too.
 """
 FORCED: Final = "package.polyver.dev/forced"
-"""Annotation that a client sets when it deactivates a revision in use."""
+"""Annotation of a FunctionRevision that a client has deactivated although it was in use.
+
+The client sets it in the same write.
+"""
 IN_USE: Final = "package.polyver.dev/in-use"
-"""Finalizer of Functions and FunctionRevisions. Prevents deletion while compositions use them."""
+"""Finalizer of Functions and FunctionRevisions that compositions use.
+
+It prevents their deletion.
+"""
 SERVED: Final = "package.polyver.dev/served"
 """Finalizer of a FunctionRevision that a runtime serves, or may still serve."""
 USED: Final = "composition.polyver.dev/in-use"

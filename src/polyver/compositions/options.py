@@ -26,18 +26,18 @@ class CompositionOptions:
     Attributes
     ----------
     packages
-        A file that lists the packages of composition functions that polyver may run as processes.
-        The file maps package references to folders, wheels, or requirements such as NAME==1.2.3.
+        A file with the packages of composition functions that polyver may run as processes. The
+        file maps each package reference to a folder, a wheel, or a requirement such as NAME==1.2.3.
     allow_packages
-        Also run packages that the file of --packages does not list, if their references begin with
-        file: or pypi:. Everyone who may write Functions can then run code on the machine, or in the
-        container, of polyver.
+        Also run a package that the file of --packages does not list, if its reference begins with
+        file: or pypi:. With this option, everyone who may write Functions can run code on the
+        machine, or in the container, in which polyver runs.
     package_memory
         The memory limit for the process of each revision of a composition function, together with
         its child processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of
         the machine, but at least 1Gi.
     feature
-        NAME=true or NAME=false: enable or disable a feature; repeatable. The only feature is
+        Enable or disable a feature: NAME=true or NAME=false; repeatable. The only feature is
         FunctionRevisions, which is enabled by default. With FunctionRevisions=false, a composition
         function can have only one active revision.
     """

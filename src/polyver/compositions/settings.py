@@ -26,7 +26,10 @@ class PackageSettings:
     It maps package references to folders, wheels and requirements.
     """
     allows_others: bool = False
-    """True if packages may run that `file:` and `pypi:` references name, but the file does not."""
+    """True if packages that the file does not list may run too.
+
+    They must have a `file:` or `pypi:` reference.
+    """
     several: bool = True
     """True if the feature FunctionRevisions is enabled.
 

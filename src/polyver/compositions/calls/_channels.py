@@ -65,8 +65,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a gRPC error: the kind of failure, a message, and the maximum number of tries.
-    """
+    """The meaning of a gRPC error: the kind of failure, a message, and the maximum number of tries."""
 
     failure: CallFailure
     fact: str

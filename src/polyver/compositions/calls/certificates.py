@@ -49,8 +49,7 @@ class FunctionCertificates:
 
 @dataclass(frozen=True)
 class _Client:
-    """The client certificate of polyver, cached because each call needs it and it seldom changes.
-    """
+    """The client certificate of polyver, cached because each call needs it and it seldom changes."""
 
     issued: IssuedCertificate
     authorities: Authorities

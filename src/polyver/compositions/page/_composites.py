@@ -170,7 +170,10 @@ def _asked_composition(
 
 
 def _recorded(obj: Mapping[str, Any], place: int, function: str) -> Pin | None:
-    """Return the revision that a step called when the composite resource was last composed."""
+    """Return the revision that a step called when the composite resource was last composed.
+
+    `place` is the index of the step. Return None if no call of this function is recorded for it.
+    """
     for each in obj["status"]["pipeline"][place : place + 1]:
         if each["function"] == function:
             return Pin(each["revision"], each.get("digest", ""))

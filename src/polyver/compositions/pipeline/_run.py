@@ -146,7 +146,10 @@ def secrets_of(steps: Iterable[ResolvedStep]) -> set[Secret]:
 def start(
     observed: State, steps: tuple[ResolvedStep, ...], secrets: Mapping[Secret, Data] | None = None
 ) -> PipelineRun:
-    """Build the state of a new run. Raise Refusal if a Secret of a step is missing."""
+    """Build the initial state of a run.
+
+    Raise Refusal if a Secret that a step references is not in `secrets`.
+    """
     known = secrets or {}
     credentials = {step.name: _credentials(step, known) for step in steps if step.credentials}
     told = [PipelineEvent("Warning", REASON, each) for step in steps for each in step.warnings]
@@ -232,8 +235,7 @@ def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> Pipeline
 
 
 def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
-    """Return the state after a call or a lookup has failed. `reason` is one word, for conditions.
-    """
+    """Return the state after a call or a lookup has failed. `reason` is one word, for conditions."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]

@@ -80,11 +80,9 @@ class Runtime(Protocol):
     """Serves function revisions, each at its own endpoint."""
 
     async def digest(self, package: str, *, address: str = "") -> str:
-        """Return the digest of a package's content.
+        """Return the digest of a package's content. Raise PolyverError if it is unavailable.
 
-        Raise PolyverError if the content is unavailable.
-
-        If `address` is given, an external server serves the function. Then the package is not read,
+        If `address` is set, an external server serves the function. Then the package is not read,
         and the digest is derived from the package reference.
         """
 

@@ -46,7 +46,7 @@ class ClusterCertificates:
     async def fitting(self, revision: str, before: IssuedCertificate | None) -> IssuedCertificate:
         """Return valid certificates for a revision.
 
-        These are the certificates `before` or, if they must be renewed, new certificates.
+        The result is `before` or, if `before` must be renewed, new certificates.
         """
         authorities, now = await self._authorities(), self._clock.now()
         names = server_names(revision, namespace=self._namespace)

@@ -110,7 +110,7 @@ def is_ours(found: Object, name: str) -> bool:
 
 
 def served_of(deployment: Object | None, name: str, namespace: str) -> ServingStatus:
-    """Build the status of a revision from its Deployment. It is None if it does not exist yet."""
+    """Build the status of a revision from its Deployment; None means that it does not exist yet."""
     status = (deployment or {}).get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     if _is(conditions, "Available", "True"):

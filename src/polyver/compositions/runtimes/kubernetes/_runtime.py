@@ -123,7 +123,7 @@ class KubernetesRuntime:
             yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
-        """Stop reconciling. The objects stay on the cluster, and the next process uses them."""
+        """Stop reconciling. The objects stay on the cluster for the next polyver process."""
         for known in self._revisions.values():
             await self._stop(known)
         self._revisions.clear()

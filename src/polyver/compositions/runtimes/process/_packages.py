@@ -113,9 +113,9 @@ class Packages:
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Return the source of a package; it need not exist.
+        """Return the source of a package, even if it does not exist.
 
-        Raise NotAllowed for a forbidden package.
+        Raise NotAllowed if the package must not run.
         """
         if reference in self.named:
             return self.named[reference]
@@ -167,8 +167,7 @@ def _named(document: Document, reference: str, base: Path) -> Source:
 
 
 def _local(text: str, base: Path) -> Source:
-    """Parse the path of a folder or wheel, in a `file:` reference or in the file of `--packages`.
-    """
+    """Parse the path of a folder or wheel, in a `file:` reference or in the file of `--packages`."""
     if text.startswith("//"):
         host, slash, path = text[2:].partition("/")
         if host not in ("", "localhost"):

@@ -63,7 +63,10 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until all replaced children have ended. If this task is cancelled, kill them."""
+        """Wait until the children that were replaced have ended.
+
+        If this task is cancelled, kill them.
+        """
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)

@@ -69,8 +69,7 @@ class _SupervisedProgram:
             os.close(writing)
 
     def watch(self, owner: int, woken: int) -> None:
-        """Run until the program has ended, or must be ended. Then kill all processes that are left.
-        """
+        """Run until the program has ended, or must be ended. Then kill all processes that are left."""
         ends_at, looks_at = float("inf"), time.monotonic() + self._order["look"]
         while self.code is None and time.monotonic() < ends_at:
             ready = self._ready(woken)
@@ -145,8 +144,7 @@ class _SupervisedProgram:
 
 
 class _ProgramLog:
-    """Writes what a program prints to two files of limited size, and keeps the last part in memory.
-    """
+    """Writes what a program prints to two files of limited size, and keeps the last part in memory."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path = path
@@ -198,9 +196,9 @@ def _first_line() -> bytes:
 
 
 def _woken_by_signals() -> int:
-    """Return a descriptor that becomes readable when a child ends, or a signal arrives.
+    """Return a descriptor that becomes readable when a signal arrives.
 
-    Only signals that end this process count.
+    The signals are SIGCHLD, for a child that has ended, and those that end this process.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -256,8 +254,7 @@ def _dies_with(supervisor: int) -> Callable[[], None]:
 
 
 def _descendants() -> Iterator[int]:
-    """Yield the process ids of all descendants of this process. On other systems than Linux: none.
-    """
+    """Yield the process ids of all descendants of this process. Without Linux, yield none."""
     if not LINUX:
         return
     children: dict[int, list[int]] = {}
