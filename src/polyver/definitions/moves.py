@@ -209,7 +209,7 @@ def failed_before(
 
 
 class Piece(NamedTuple):
-    """The identity of one object of an application, and the component that the object belongs to."""
+    """The identity of one object of an application, and the component that made it."""
 
     group: str
     kind: str

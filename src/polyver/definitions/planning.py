@@ -232,7 +232,7 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Send the write of `new` as a dry run. Return the reason for a refusal, or an empty list."""
+        """Send the write of `new` as a dry run. Return the reasons for a refusal, if any."""
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -243,7 +243,7 @@ class _Planner:
         return []
 
     async def deploy_live(self, name: str) -> None:
-        """Plan an application that is not in the files. Do nothing if it does not exist any more."""
+        """Plan an application that is not in the files. Do nothing if it was deleted."""
         if name in self._live:
             await self.deploy(name, None)
 

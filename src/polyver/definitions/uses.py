@@ -204,7 +204,7 @@ def _failed_move(known: ReadOnlyObject | None) -> FailedMove | None:
 
 
 def is_failing(status: ReadOnlyObject) -> bool:
-    """Report whether an application with this status has failed and was never applied completely."""
+    """Report whether an application with this status failed and was never applied completely."""
     return status.get("status") == "failed" and not status.get("appliedDigest")
 
 

@@ -101,7 +101,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Change the stage of a version to removed. It stays in the list, so its number is not reused."""
+    """Change a version's stage to removed. It stays listed, so its number is not reused."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:

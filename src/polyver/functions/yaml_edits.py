@@ -49,7 +49,7 @@ class Places:
             self._insert(node, missing)
 
     def append(self, value: str, *path: str) -> None:
-        """Append an item to the list at a path. Do nothing if there is no list, or if it is empty."""
+        """Append an item to the list at a path. Do nothing if the list is missing or empty."""
         node = self._node(*path)
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             return

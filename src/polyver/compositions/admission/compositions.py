@@ -88,7 +88,7 @@ class CompositionLookup(Protocol):
         ...
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
-        """Return the composite resources that use each of these revisions, by the revision's name."""
+        """Return the composite resources that use each of these revisions, by revision name."""
         ...
 
 
@@ -157,7 +157,7 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Refuses invalid Compositions, and the deletion of a Composition that composite resources use."""
+    """Refuses invalid Compositions, and to delete a Composition that composite resources use."""
 
     plural = COMPOSITIONS.names.plural
 

@@ -65,7 +65,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a gRPC error: the kind of failure, a message, and the maximum number of tries."""
+    """The meaning of a gRPC error: a kind of failure, a message, and how often to try a call."""
 
     failure: CallFailure
     fact: str

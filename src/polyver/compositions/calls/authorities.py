@@ -232,7 +232,7 @@ def renewal(
 
 
 def _names(leaf: x509.Certificate) -> set[str]:
-    """Return the host names in a server certificate. The result is empty for a client certificate."""
+    """Return the host names in a server certificate; none for a client certificate."""
     purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     if ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
         return set()

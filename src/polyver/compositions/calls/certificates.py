@@ -49,7 +49,7 @@ class FunctionCertificates:
 
 @dataclass(frozen=True)
 class _Client:
-    """The client certificate of polyver, cached because each call needs it and it seldom changes."""
+    """The client certificate of polyver. It is cached because each call needs it."""
 
     issued: IssuedCertificate
     authorities: Authorities

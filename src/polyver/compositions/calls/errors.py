@@ -70,7 +70,7 @@ class FunctionFailed(PolyverError):
 
 
 class MessageError(Exception):
-    """A problem in a message. Its path consists of field names, and of keys or indexes in brackets."""
+    """A problem in a message. Its path has field names, and keys or indexes in brackets."""
 
     def __init__(self, problem: str, *way: str) -> None:
         super().__init__(problem)

@@ -304,7 +304,7 @@ def _is(path: Path, seen: _Seen) -> bool:
 
 
 def _copy(path: Path, seen: _Seen) -> _Seen:
-    """Print the part of a log file that is not printed yet. After log rotation, this is all of it."""
+    """Print the new part of a log file. After log rotation, this is the whole file."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

@@ -281,7 +281,7 @@ class RequiredResource:
 
 @part
 class StepRequirements:
-    """The resources that polyver passes to the function of a step, beginning with its first call."""
+    """The resources that polyver passes to the function of a step in every call."""
 
     requiredResources: Annotated[list[RequiredResource], ListMap("requirementName")] | None
 

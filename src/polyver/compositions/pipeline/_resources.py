@@ -87,7 +87,7 @@ def observe(
 
 
 def connection_secret(obj: ReadOnlyObject) -> Secret | None:
-    """Return the Secret with the connection details of a resource; None if the resource names none."""
+    """Return the Secret to which a resource writes connection details; None if it has none."""
     reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
     namespace = reference.get("namespace") or obj["metadata"].get("namespace")
     name = reference.get("name")
@@ -97,7 +97,7 @@ def connection_secret(obj: ReadOnlyObject) -> Secret | None:
 def composed_of(
     composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[ComposedResource, ...]:
-    """Build the resources to apply, sorted by name. Raise Refusal if a desired resource is invalid."""
+    """Build the resources to apply, sorted by name. Raise Refusal if one of them is invalid."""
     return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
     )

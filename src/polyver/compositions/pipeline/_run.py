@@ -235,7 +235,7 @@ def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> Pipeline
 
 
 def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
-    """Return the state after a call or a lookup has failed. `reason` is one word, for conditions."""
+    """Return the state after a failed call or lookup. `reason` is one word, for conditions."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]

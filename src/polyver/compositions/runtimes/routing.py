@@ -15,7 +15,7 @@ class ChosenRuntime:
     """Passes each function revision on to the external runtime, or to the configured runtime."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
-        """Create a runtime. `external` gets the revisions with an address, `configured` all others."""
+        """Create a runtime. `external` serves revisions with an address, `configured` the rest."""
         self._external = external
         self._configured = configured
         self._by: dict[str, Runtime] = {}

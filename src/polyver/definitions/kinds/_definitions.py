@@ -267,7 +267,7 @@ class Revision:
 
 @part
 class VersionAdoption:
-    """Numbers of followers of a version. A follower is a reference that moves to it automatically."""
+    """Numbers of followers of a version: the references that move to it automatically."""
 
     followers: Number
     """References that select this version because they request a series or the newest version."""

@@ -145,7 +145,7 @@ def _mixed(
 
 
 def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
-    """Refuse to change the content of a published version, or to publish a removed version again."""
+    """Refuse to change the content of a published version, or to reuse a removed version."""
     found = []
     for entry in definition.entries:
         assert entry.version is not None
@@ -159,7 +159,7 @@ def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
 def _held(
     definition: DesiredDefinition, create: Sequence[NewDefinitionRevision], holders: Holders
 ) -> list[Refusal]:
-    """Refuse to create a revision whose name is already the name of another definition's revision."""
+    """Refuse to create a revision if a revision of another definition has the same name."""
     found = []
     for new in create:
         holder = holders.get(new.name)

@@ -179,7 +179,7 @@ class _Reader:
             self.entries.append(made)
 
     def forced(self, text: str) -> frozenset[str]:
-        """Parse the annotation that lists the versions, or names of revisions, to remove by force."""
+        """Parse the annotation with the versions, or names of revisions, to remove by force."""
         found = set()
         for each in text.replace(",", " ").split():
             if each.startswith(revision_name(self.name, "")):

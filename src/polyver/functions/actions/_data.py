@@ -87,7 +87,7 @@ def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]
 
 
 def _data_object(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a ConfigMap or Secret to data for templates. Values that are not text are left out."""
+    """Convert a ConfigMap or Secret to data for templates, without values that are not text."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     names = ("name", "namespace", "labels", "annotations")
     about = {

@@ -106,7 +106,7 @@ def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
 
 
 def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
-    """Yield an error message for each value that a template of an action reads and that is missing."""
+    """Yield an error message for each missing value that a template of the action reads."""
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return

@@ -82,7 +82,7 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """The name of the phase. Without a name, its path in the action: `phases[0]`, `deferPhase`."""
+        """The name of the phase or, without a name, its path in the action: `phases[0]`."""
         return self.name or dotted(self.path[2:])
 
 
@@ -125,7 +125,7 @@ class Blueprint:
         return BlueprintFinding(fact, path, self.document.place(*path), hint, is_error)
 
     def action(self, name: str) -> ParsedAction:
-        """Return the action with this name. If there is none, raise an error that lists all names."""
+        """Return the action with this name. If there is none, raise an error with all names."""
         if name not in self.actions:
             known = listed(sorted(self.actions)) or "none"
             fact = f"blueprint {self.label} has no action {name}"
@@ -239,7 +239,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the violations of the kind's schema, for which an API server would refuse the object."""
+    """Yield the violations of the kind's schema. An API server would refuse the object."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

@@ -58,7 +58,7 @@ class PhaseFunctionUse:
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Report whether the phase resolves to this version, or requests it but cannot be resolved."""
+        """Report whether the phase uses this version, or requests it but cannot be resolved."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
@@ -109,7 +109,7 @@ def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]
 
 
 def _implementation(functions: Functions, phase: Phase) -> Function | None:
-    """Return the Python function that a phase would call. Return None if there is no such function."""
+    """Return the Python function that a phase would call; None if there is none."""
     found = _attempt(functions, phase, "")
     if not isinstance(found, Resolution):
         return None

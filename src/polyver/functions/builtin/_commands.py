@@ -89,7 +89,7 @@ async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[b
 
 
 async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
-    """Read what a program prints to a stream. If it prints too much, kill it and discard the rest."""
+    """Read what a program prints. If it prints too much, kill it and discard the rest."""
     read = bytearray()
     while piece := await stream.read(65536):
         if len(read) <= LARGEST:

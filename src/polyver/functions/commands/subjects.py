@@ -38,7 +38,7 @@ _ACTION_SETS = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionse
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One phase of an ActionSet: the version that it used, and the version that it would use now."""
+    """One phase of an ActionSet: the version that it used, and the one that it would use now."""
 
     action: str
     phase: str

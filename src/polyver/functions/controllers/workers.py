@@ -162,7 +162,7 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Ask the worker to end its function, and wait at most `grace` seconds until it has ended."""
+        """Ask the worker to end its function, and wait at most `grace` seconds for that."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 

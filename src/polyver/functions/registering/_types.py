@@ -23,7 +23,7 @@ __all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """One of several allowed values. `made` has the value that the function gets for each of them."""
+    """One of several allowed values. `made` maps each to the value that the function gets."""
 
     made: Mapping[Any, Any]
 

@@ -339,7 +339,7 @@ def _argument(argument: ArgumentField) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Convert a value that JSON cannot represent: an enum member to its value, others to a string."""
+    """Convert a value that JSON lacks: an enum member to its value, others to a string."""
     if isinstance(value, Enum):
         return value.value
     return str(value)

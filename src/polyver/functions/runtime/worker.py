@@ -135,7 +135,7 @@ class _Reports:
         self._loop.call_soon_threadsafe(self.send, line)
 
     def note(self, obj: Object) -> None:
-        """Mask the values of a Secret that the function has read, and send these values to polyver."""
+        """Mask the values of a Secret that the function has read, and send them to polyver."""
         known = set(self.masks.values)
         self.masks.add_secret(obj)
         new = [each for each in self.masks.values if each not in known]

@@ -167,7 +167,7 @@ class Children:
                 each.cancel()
 
     async def _ask(self, child: Child) -> None:
-        """Probe a child and record the result. Record nothing if the child exits during the probe."""
+        """Probe a child and record the result, unless the child exits during the probe."""
         if not child.program.runs:
             return
         asked = asyncio.ensure_future(self._problem(child))

@@ -271,7 +271,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Return the path from which a distribution was installed; None if it is from a package index."""
+    """Return the path from which a distribution was installed; None for a package index."""
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

@@ -167,7 +167,7 @@ def _named(document: Document, reference: str, base: Path) -> Source:
 
 
 def _local(text: str, base: Path) -> Source:
-    """Parse the path of a folder or wheel, in a `file:` reference or in the file of `--packages`."""
+    """Parse the path of a folder or wheel: from a `file:` reference or `--packages` file."""
     if text.startswith("//"):
         host, slash, path = text[2:].partition("/")
         if host not in ("", "localhost"):

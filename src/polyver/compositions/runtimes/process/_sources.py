@@ -87,7 +87,7 @@ class PackageCopies:
         return wheels[0] if wheels else folder / "source"
 
     def tidy(self) -> None:
-        """Remove the files of killed processes, and records of wheels that are not stored any more."""
+        """Remove the files of killed processes, and the records of wheels that were removed."""
         long_ago = time.time() - _UNFINISHED_FOR
         for each in self._folder.glob(".*"):
             with suppress(OSError):

@@ -69,7 +69,7 @@ class _SupervisedProgram:
             os.close(writing)
 
     def watch(self, owner: int, woken: int) -> None:
-        """Run until the program has ended, or must be ended. Then kill all processes that are left."""
+        """Run until the program has ended, or must be ended. Then kill the remaining processes."""
         ends_at, looks_at = float("inf"), time.monotonic() + self._order["look"]
         while self.code is None and time.monotonic() < ends_at:
             ready = self._ready(woken)
@@ -144,7 +144,7 @@ class _SupervisedProgram:
 
 
 class _ProgramLog:
-    """Writes what a program prints to two files of limited size, and keeps the last part in memory."""
+    """Writes the output of a program to two limited files, and keeps the last part in memory."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path = path

@@ -41,7 +41,7 @@ _Name = tuple[str, str]
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because of an earlier timeout of its template."""
+    """A rendering took too long, or was not started because its template timed out before."""
 
     reason = "TookTooLong"
 
