@@ -321,10 +321,10 @@ class DefinitionController(Controller[DefinitionKey]):
         obj: Object,
         forced: frozenset[str],
     ) -> None:
-        """Add the finalizer to each revision that applications use, and to the definition.
+        """Add the finalizer to each revision that applications use; remove it from the others.
 
-        The definition gets the finalizer only if applications use any of its revisions. Remove it
-        from the others. A version that may be removed by force counts as unused.
+        The definition has the finalizer if applications use any of its revisions. A version that
+        may be removed by force counts as unused.
         """
         used = {*users_in(self._uses.ways(key), lineage)}
         used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
