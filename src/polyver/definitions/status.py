@@ -90,7 +90,7 @@ def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCond
 def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
     """Build the condition `Updated`. It is False if a move to a release has failed.
 
-    Return None if no move has failed now, and no earlier status had this condition.
+    Return None if no move has failed, and the status does not have this condition yet.
     """
     failed = [each for each in status.get("resolutions") or () if each.get("failedMove")]
     if failed:

@@ -106,11 +106,11 @@ class BlueprintAction:
     kind: str | None
     """The kind of the object on which the action runs."""
     configMapNames: list[str] | None
-    """Names for which the ActionSet must reference a ConfigMap."""
+    """The names that the action in the ActionSet must have in its field `configMaps`."""
     secretNames: list[str] | None
-    """Names for which the ActionSet must reference a Secret."""
+    """The names that the action in the ActionSet must have in its field `secrets`."""
     inputArtifactNames: list[str] | None
-    """Names of the artifacts that the ActionSet must provide."""
+    """The names that the action in the ActionSet must have in its field `artifacts`."""
     outputArtifacts: dict[str, Artifact] | None
     """The artifacts that the action makes, by name. Their strings may contain templates."""
     phases: list[BlueprintPhase] | None

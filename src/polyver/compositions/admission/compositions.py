@@ -176,9 +176,10 @@ class CompositionChecks(_Checks):
 
 
 class CompositionRevisionChecks(_Checks):
-    """Refuses all changes of a CompositionRevision, except changes of its number.
+    """Refuses changes to the spec of a CompositionRevision, except to its number.
 
-    Also refuses to delete a revision that composite resources use.
+    Also refuses changes to its labels with the name of the Composition and the digest of the
+    content, and to delete a revision that composite resources use.
     """
 
     plural = COMPOSITION_REVISIONS.names.plural

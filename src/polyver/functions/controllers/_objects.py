@@ -76,8 +76,8 @@ class NotThere(PolyverError):
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
     """Find the served kind that a reference names, by its kind or by its resource.
 
-    Upper and lower case make no difference. If the reference has a group or a version, it must
-    match too.
+    Upper and lower case make no difference. If the reference has a group, the group must match. If
+    it has a version, a kind with this version has precedence over kinds with other versions.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)
