@@ -23,6 +23,7 @@ __all__ = [
     "LONGEST_NAME",
     "PACKAGE",
     "PAUSED",
+    "PREVIOUS",
     "RESOURCE",
     "SERVED",
     "USED",
@@ -82,6 +83,11 @@ RESOURCE: Final = "crossplane.io/composition-resource-name"
 """Annotation of a composed resource, with its name in the pipeline."""
 PAUSED: Final = "crossplane.io/paused"
 """Annotation (`true`) of a composite resource that polyver must not reconcile."""
+PREVIOUS: Final = "rollout.polyver.dev/previous-revision"
+"""Annotation of a composite resource, with the CompositionRevision that it used before.
+
+If a rollout rolls the current revision back, the composite resource returns to this revision.
+"""
 CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
 """Finalizer that Crossplane adds to composite resources. polyver never adds it, only removes it."""
 CONNECTION: Final = "connection.crossplane.io/v1alpha1"
