@@ -55,7 +55,7 @@ class CompositionRevisionView:
     pipeline: CompositionPipeline
     known: Known
     target: str
-    """API version and kind of the composite resources that the revision is for."""
+    """The API version and kind of the composite resources for which the revision can be used."""
 
 
 def composition_of(obj: Object) -> CompositionRevisionView:
@@ -67,17 +67,14 @@ def composition_of(obj: Object) -> CompositionRevisionView:
 
 @dataclass(frozen=True, slots=True)
 class CompositeKindView:
-    """A kind of composite resources: its definition, and the resource that the page watches."""
+    """A kind of composite resources: its definition, and the API resource that the page watches."""
 
     defined: CompositeKind
     resource: GroupVersionResource
 
 
 def kind_of(obj: Object) -> CompositeKindView | None:
-    """Return the kind that a CompositeResourceDefinition defines.
-
-    Return None if the definition is invalid.
-    """
+    """Return the kind that a CompositeResourceDefinition defines; None if it is invalid."""
     if check_definition(obj):
         return None
     defined, spec = read_definition(obj), obj["spec"]
@@ -89,7 +86,7 @@ def kind_of(obj: Object) -> CompositeKindView | None:
 
 
 def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
-    """Return the fields of a composite resource that are kept in memory."""
+    """Parse a composite resource, and keep only the fields that the page needs."""
     metadata = obj["metadata"]
     about = {k: metadata[k] for k in ("name", "namespace", "uid", "labels") if metadata.get(k)}
     light: Object = {
@@ -104,7 +101,7 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
 def where_composition(name: str) -> LineageKey:
     """Return the key of a Composition's lineage.
 
-    The key contains a slash, unlike the keys of functions.
+    The key contains a slash, so it differs from the keys of all functions.
     """
     return LineageKey(CAPABILITY, f"composition/{name}")
 
@@ -114,7 +111,7 @@ def lineage_of(name: str, revisions: Iterable[CompositionRevisionView]) -> Linea
 
 
 def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView]) -> PageLineage:
-    """Build the view of a Composition."""
+    """Build the view of a Composition with its revisions."""
     lineage = lineage_of(name, revisions.values())
     newest = revisions[lineage.releases[-1].name]
     details = {each: ReleaseDetails(_steps(known.pipeline)) for each, known in revisions.items()}
@@ -142,7 +139,10 @@ def places_of(
     used: CompositionRevisionView | None,
     is_there: Callable[[str], bool],
 ) -> list[LineageRequest | UnresolvedRequest]:
-    """Return the requests of a composite resource: for its Composition, and for functions."""
+    """Return the requests of a composite resource: for its Composition, and for each function.
+
+    `used` is the CompositionRevision that it uses. `is_there` reports whether a function exists.
+    """
     found: list[LineageRequest | UnresolvedRequest] = [_asked_composition(composite, lineage)]
     for place, use in enumerate(used.pipeline.uses if used is not None else ()):
         at = f"{use.dependent.name}, {use.dependent.at}"
@@ -170,7 +170,10 @@ def _asked_composition(
 
 
 def _recorded(obj: Mapping[str, Any], place: int, function: str) -> Pin | None:
-    """Return the revision that a step called when the composite resource was last composed."""
+    """Return the revision that a step called when the composite resource was last composed.
+
+    `place` is the index of the step. Return None if no call of this function is recorded for it.
+    """
     for each in obj["status"]["pipeline"][place : place + 1]:
         if each["function"] == function:
             return Pin(each["revision"], each.get("digest", ""))
