@@ -29,7 +29,7 @@ class InvalidVersion(PolyverError):
 
 
 class _Ordered:
-    """An immutable value that is compared by its key. The parser computes the key once."""
+    """A version that is compared by a key, which the parser computes once. It cannot be changed."""
 
     __slots__ = ("_key", "_text")
 
@@ -152,7 +152,7 @@ class SemVer(_Ordered):
 
     @classmethod
     def complete(cls, text: str) -> Self:
-        """Parse a version that may have only the first one or two numbers.
+        """Parse a version; if only the first one or two numbers are given, the others are 0.
 
         >>> SemVer.complete("3.4")
         SemVer('3.4.0')
@@ -239,7 +239,7 @@ _EXPECTED_SERIAL = "a revision number: expected 1, 2, 3, …"
 
 
 class Series(_Ordered):
-    """All semantic versions that begin with the same one or two numbers.
+    """A series: all semantic versions that begin with the same one or two numbers.
 
     >>> SemVer.parse("1.2.9") in Series(1, 2)
     True

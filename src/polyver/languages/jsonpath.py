@@ -31,22 +31,22 @@ class InvalidJsonPath(PolyverError):
 
 
 class _Misfit(Exception):
-    """A step of a path does not fit the value, such as an index if the value is no list."""
+    """A step of a path does not fit the value: for example, an index if the value is not a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A parsed path, with which values can be found in any number of objects."""
+    """A parsed path, which finds values in any number of objects."""
 
     text: str
     leading: tuple[str, ...]
-    """The names of the fields at the beginning of the path."""
+    """The names of the fields up to the first step that is not a field."""
     steps: tuple[Step, ...]
-    """The steps of the path after `leading`."""
+    """The steps after the fields in `leading`, beginning with an index, a filter or `*`."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the fields if the path consists only of fields; None otherwise."""
+        """The names of the fields of a path such as `.spec.size`; None if it has other steps."""
         return None if self.steps else self.leading
 
     def find(self, value: Any) -> list[Any]:
@@ -242,7 +242,10 @@ class _Parser:
             self._add(_filter(_existence(self._part(inside))))
 
     def _end_of_filter(self, start: int) -> int:
-        """Return the position of the closing parenthesis; ignore parentheses inside quotes."""
+        """Return the position of the closing parenthesis of a filter.
+
+        Ignore parentheses inside quotes.
+        """
         quote, closed = "", False
         for at in range(start, len(self._text)):
             letter = self._text[at]
@@ -274,7 +277,10 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Return the values and all values inside them, depth first; leave out empty values."""
+    """Return the values and all values inside them, for `..`; leave out empty values.
+
+    A value comes directly before the values inside it.
+    """
     found: list[Any] = []
     waiting = values[::-1]
     while waiting:

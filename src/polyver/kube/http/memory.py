@@ -8,17 +8,17 @@ from pathlib import Path, PurePosixPath
 __all__ = ["memory_limit"]
 
 _NO_LIMIT = 1 << 60
-"""The value above which a number from control groups version 1 means that there is no limit."""
+"""In control groups version 1, a limit of at least this number of bytes means no limit."""
 _SHARE = 4
-"""Without a limit, the process may use the memory of the machine divided by this number."""
+"""If there is no limit, the process may use the machine's memory divided by this number."""
 
 
 def memory_limit(root: Path = Path("/")) -> int:
     """Return the number of bytes of memory that this process may use.
 
-    This is the smallest limit of the process's control group and its parent groups. Control groups
-    of version 1 and version 2 are read. In a container, the folder /sys/fs/cgroup itself may be the
-    group of the container, so the limit in this folder also counts.
+    This is the smallest limit of the process's control group and the groups that contain it, in
+    version 1 or version 2. In a container, the folder /sys/fs/cgroup itself may be the group of the
+    container, so the limit in this folder also counts.
     """
     limits = [
         int(text)

@@ -29,13 +29,13 @@ def encode_json(value: object, *, indent: int = 0) -> bytes:
 
 
 def prepare(*kinds: Any) -> None:
-    """Make msgspec analyse types now, in this thread.
+    """Let msgspec analyse types now, in this thread.
 
     msgspec 0.22 analyses a Struct, a dataclass or a TypedDict when it first decodes the type, and
     takes no lock. If two threads do that at the same moment, the process can end with a
     segmentation fault. So every module prepares its types when it is imported, and code that
-    creates a type at run time prepares the type before another thread can use it. Encoding does
-    not analyse types.
+    creates a type at run time prepares the type before another thread can use it. Encoding does not
+    analyse types.
     """
     for kind in kinds:
         msgspec.json.Decoder(kind)
@@ -54,10 +54,10 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object of which only the outer levels are decoded, and which has only these fields.
+    """An object with only its outer levels decoded; it must have no other fields than these.
 
-    Fields of the spec, the metadata and the status stay JSON (`Raw`). Code that changes a few
-    fields of many objects then does not decode the other fields.
+    The fields inside the spec, the metadata and the status stay JSON (`Raw`). Code that changes a
+    few fields of many objects then does not decode the other fields.
     """
 
     api_version: str = field(name="apiVersion")
@@ -84,9 +84,9 @@ _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def open_object(raw: bytes | Raw) -> dict[str, Any]:
-    """Decode the outer levels of an object; the values below are `Raw`.
+    """Decode the outer levels of an object; the values on deeper levels stay JSON (`Raw`).
 
-    If the object has other fields than `Opened`, only its first level is decoded.
+    If the object has a field that `Opened` does not declare, only its first level is decoded.
 
     >>> raw = b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}'
     >>> bytes(open_object(raw)["data"])

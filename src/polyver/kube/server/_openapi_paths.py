@@ -39,7 +39,7 @@ _MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthori
 
 @dataclass(frozen=True, slots=True)
 class _OperationSpec:
-    """An operation at a URL path."""
+    """An operation at a URL path, such as the creation of an object."""
 
     verb: str
     method: str
@@ -113,7 +113,7 @@ def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
 
 
 def part_component(kind: ResourceKind, part: Subresource) -> str:
-    """Return the name of the schema component that describes a subresource."""
+    """Return the name of the schema component for a subresource."""
     if part.group is None:
         return component_name(kind, part.kind)
     return component_name(
@@ -141,7 +141,7 @@ def _present(
 
 
 def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
-    """Build a path item from its operations, and the parameters that all operations share.
+    """Build a path item from its operations and the parameters that all of them share.
 
     As in kube-apiserver, if there is only one operation, all its parameters count as shared.
     """
@@ -255,7 +255,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9]+")
 
 @cache
 def _words(group: str) -> str:
-    """Convert the name of an API group to its form in operation IDs: `RbacAuthorization`."""
+    """Convert the name of an API group to the form that operation IDs have: `RbacAuthorization`."""
     text = (group or "core").removesuffix(".k8s.io")
     return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
 

@@ -1,6 +1,7 @@
 """The schemas of kinds as components of an OpenAPI document.
 
-Named types become components of their own, so that a type can contain itself.
+Each named type becomes a component of its own, to which other schemas refer. So a type can contain
+itself.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class CustomSchema:
     schema: Mapping[str, object]
     """The schema from the field `openAPIV3Schema`."""
     selectable: tuple[str, ...] = ()
-    """The fields that a field selector may name, such as `.spec.color`."""
+    """The fields that a field selector may name, as paths such as `.spec.color`."""
 
 
 _PACKAGES = {
@@ -71,7 +72,7 @@ _PLAIN_FORMATS = {"int32", "int64", "double", "byte"}
 
 
 def component_name(kind: ResourceKind, name: str = "") -> str:
-    """Return the component name of a kind, or of the type `name` in the kind's group version."""
+    """Return the component name of a kind, or of the type `name` in the kind's group and version."""
     return f"{_package(kind.group, kind.version, custom=kind.custom)}{name or kind.kind}"
 
 
@@ -83,9 +84,9 @@ def _package(group: str, version: str, *, custom: bool) -> str:
 
 
 def _mark(kind: str, *versions: tuple[str, str]) -> Schema:
-    """Build the extension x-kubernetes-group-version-kind of a schema.
+    """Build the extension `x-kubernetes-group-version-kind` for the schema of a kind.
 
-    `versions` are all groups and versions in which the kind exists.
+    `versions` has each group and version in which the kind exists.
     """
     marks = [{"group": group, "kind": kind, "version": version} for group, version in versions]
     return {"x-kubernetes-group-version-kind": marks}
@@ -128,7 +129,7 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the schemas that patch and delete requests use, if these kinds support them.
+        """Add the schemas of the bodies of patch and delete requests, if any of the kinds has these verbs.
 
         Patch requests use Patch. Delete requests use DeleteOptions and Status.
         """

@@ -59,14 +59,14 @@ class ExpressionTooLarge(PolyverError):
 
 
 class Checker:
-    """Sets the types of the nodes of an expression, and collects errors in `problems`."""
+    """Sets the type of each node of an expression, and collects the errors in `problems`."""
 
     def __init__(
         self, variables: Known[str, CelType], structs: Known[str, Known[str, CelType]]
     ) -> None:
         self.problems: list[CelProblem] = []
         self.uses: set[str] = set()
-        """The variables that the expression uses."""
+        """The names of the variables that the expression uses."""
         self._variables = variables
         self._structs = structs
         self._local: list[dict[str, CelType]] = []
@@ -75,7 +75,10 @@ class Checker:
         self._steps = 0
 
     def run(self, tree: CelNode) -> CelType:
-        """Check an expression and return its type; unresolved type parameters become `dyn`."""
+        """Check an expression and return its type.
+
+        Type parameters that stay unknown become `dyn`.
+        """
         self._check(tree)
         self._settle(tree)
         return tree.type or types.ERROR
@@ -247,7 +250,7 @@ class Checker:
         return types.BOOL if right else types.ERROR
 
     def _fits(self, overload: Overload, args: Sequence[CelType]) -> CelType | None:
-        """Return the result type of an overload if it accepts the arguments; None otherwise."""
+        """Return the result type of an overload if it accepts the types `args`; None otherwise."""
         if len(args) != len(overload.args):
             return None
         wanted, result = list(overload.args), overload.result
@@ -321,7 +324,10 @@ class Checker:
         return self._mapping.substitute(result)
 
     def _iterated(self, node: CelComprehension, over: CelType) -> tuple[CelType, CelType]:
-        """Return the types of the loop's two variables."""
+        """Return the types of a loop's two variables for a list or map of the type `over`.
+
+        A loop with one variable ignores the second type.
+        """
         match over.kind:
             case "list":
                 item = over.params[0]

@@ -24,12 +24,15 @@ Problems = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat(Opaque):
-    """A named format: the function that finds errors in a string, and the cost of a call."""
+    """A named format: the function that returns the errors in a string, and the cost of a call."""
 
     name: str
     problems: Problems
     length: int
-    """The length of the format's pattern in kube-apiserver, which determines the cost."""
+    """The length of the pattern that kube-apiserver uses for this format.
+
+    It determines the cost.
+    """
     type_name = "kubernetes.NamedFormat"
 
     def equals(self, other: Opaque) -> bool:

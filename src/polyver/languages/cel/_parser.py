@@ -41,7 +41,10 @@ __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
 _HIGHEST: Final = 200
-"""The maximum height of the tree. Each operator in a chain such as `a + b + c` adds one level."""
+"""The maximum height of the parsed tree.
+
+Each operator in a chain such as `a + b + c` adds one level.
+"""
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()
@@ -189,7 +192,7 @@ class _Parser(Stream):
         return found
 
     def _part(self, operand: CelNode) -> CelNode:
-        """Parse a selection or a method call after a dot."""
+        """Parse what follows a dot: a field such as `.a`, or a method call such as `.a(1)`."""
         after = self._ahead()
         optional = after.kind == "?"
         named = self._ahead(2) if optional else after

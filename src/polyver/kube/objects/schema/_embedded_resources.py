@@ -15,7 +15,10 @@ __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]
 
 
 class MalformedMetadata(PolyverError):
-    """The metadata of an embedded resource cannot be decoded; the request is refused with 400."""
+    """The metadata of an embedded resource cannot be decoded.
+
+    The server then answers with status 400.
+    """
 
     def __init__(self, field: str, value: Any, problem: str) -> None:
         self.cause = Cause(field, f"Invalid value: {shown(value)}: {problem}")
@@ -34,7 +37,7 @@ _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "ar
 def coerce_embedded(
     value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Drop unknown metadata fields of embedded resources, in place; add their paths to `dropped`.
+    """Drop unknown metadata fields of embedded resources in `value`; add their paths to `dropped`.
 
     Raise `MalformedMetadata` if the metadata cannot be decoded.
     """
@@ -51,7 +54,7 @@ def coerce_embedded(
 
 
 def _inner(path: str, key: str, schema: StructuralSchema) -> str:
-    """Return the path of a declared field, or of a key of a map."""
+    """Return the path of a field (`a.b` if it is declared, `a[b]` if it is a key of a map)."""
     if key not in schema.fields:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
@@ -82,7 +85,7 @@ def _word(value: Any) -> str:
 
 
 def _problem(key: str, value: Any) -> str:
-    """Return the error if a metadata field has the wrong type; otherwise an empty string."""
+    """Return the error message if a metadata field has the wrong type; otherwise ""."""
     wanted = _KNOWN[key]
     for inside, inner in _typed(value, wanted):
         if not _fits(inside, inner):

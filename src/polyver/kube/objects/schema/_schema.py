@@ -63,7 +63,7 @@ class Schema:
 
     @cached_property
     def costly(self) -> bool:
-        """True if the patterns of the schema make validation slow even for a small object."""
+        """True if the schema has patterns that make validation slow even for a small object."""
         return any(map(_is_large, _patterns(self._schema)))
 
     @cached_property
@@ -72,11 +72,11 @@ class Schema:
         return Quick(self._schema)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
-        """Drop unknown fields, in place, and return their paths.
+        """Drop unknown fields from `obj` itself, and return their paths.
 
         The paths are in the order of kube-apiserver's warnings. The object's own metadata is not
-        pruned, but the metadata of embedded resources is. If the metadata of an embedded resource
-        cannot be decoded, raise `MalformedMetadata`.
+        pruned, but the metadata of embedded resources is. If the latter cannot be decoded, raise
+        `MalformedMetadata`.
         """
         if self._quick.fits(obj):
             return []
@@ -90,7 +90,7 @@ class Schema:
         return dropped
 
     def conform(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> list[str]:
-        """Prune an object and add defaults, in place; return the paths of dropped fields."""
+        """Prune `obj` itself and add defaults; return the paths of the dropped fields."""
         if self._quick.fits(obj):
             complete(obj, self._structure)
             return []
@@ -99,10 +99,10 @@ class Schema:
         return dropped
 
     def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
-        """Add defaults, in place, and drop nulls that the schema does not allow.
+        """Add defaults to `obj` itself, and drop nulls that the schema does not allow.
 
-        With `drop_nulls=False` the nulls stay, so that validation refuses them. kube-apiserver does
-        this for the result of server-side apply.
+        With `drop_nulls=False` the nulls stay, so that validation reports them as errors.
+        kube-apiserver does this for the result of server-side apply.
         """
         if not drop_nulls and not self._structure.has_defaults:
             return
@@ -112,7 +112,7 @@ class Schema:
             complete(obj, self._structure)
 
     def validate(self, obj: dict[str, Any]) -> list[Cause]:
-        """Return all errors of an object that is created, except errors in its own metadata."""
+        """Return all errors of a new object, except errors in its own metadata."""
         causes: list[Cause] = []
         if not self._quick.fits(obj):
             report = ValidationReport()
@@ -135,7 +135,8 @@ class Schema:
     def validate_status(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         """Return all errors in the status of an updated object.
 
-        As in kube-apiserver, the messages have paths that begin inside the status.
+        As in kube-apiserver, the paths in the messages begin inside the status: `ready`, not
+        `status.ready`.
         """
         report = ValidationReport("status")
         if self._status is not None and "status" in new:
@@ -144,7 +145,7 @@ class Schema:
         return self._completed(causes + self._new_doubles(new, old), new, old)
 
     def tolerated(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[str]:
-        """Return warnings for an updated object: the CEL rules that unchanged values break."""
+        """Return a warning for each CEL rule that is broken by a value that did not change."""
         if self._rules is None:
             return []
         findings = Findings()
@@ -158,7 +159,11 @@ class Schema:
     def _completed(
         self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
     ) -> list[Cause]:
-        """Add the errors of CEL rules, unless other errors prevent evaluating the rules."""
+        """Add the errors of CEL rules to `causes`.
+
+        If `causes` has errors such as a wrong type, the rules are not evaluated, and an error
+        states this.
+        """
         if self._rules is None:
             return causes
         if any(cause.reason in _BLOCKING for cause in causes):
@@ -202,7 +207,7 @@ def _patterns(value: Any) -> Iterator[str]:
 
 
 def _is_large(pattern: str) -> bool:
-    """Report whether the automaton of a pattern has many states."""
+    """Report whether matching a pattern is slow because its automaton has many states."""
     try:
         return read_pattern(pattern).states > _MOST_STATES
     except InvalidPattern:
@@ -250,9 +255,9 @@ def _twice(path: str, number: int, value: Any) -> Cause:
 
 
 def _all_differ(items: list[Any]) -> bool:
-    """Report whether all items certainly differ.
+    """Report whether all items certainly differ from each other.
 
-    Return False if a quick check cannot decide this, for example for 1 and true.
+    False means that they may be equal: a quick check cannot decide it, for example for 1 and true.
     """
     try:
         return len(set(items)) == len(items)
@@ -261,7 +266,7 @@ def _all_differ(items: list[Any]) -> bool:
 
 
 def _repeated(items: Iterable[Any]) -> list[int]:
-    """Return the position of the second occurrence of each item that occurs several times."""
+    """Return the position of the second occurrence of each item that occurs more than once."""
     times: dict[object, int] = {}
     repeated: list[int] = []
     for number, item in enumerate(items):

@@ -117,9 +117,9 @@ def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
 
 
 def _check_value(schema: Mapping[str, Any], path: str, skip_any: bool) -> Iterator[Cause]:
-    """Yield the errors in the alternatives and the pattern of a schema.
+    """Yield the errors in the alternatives and in the pattern of a schema.
 
-    `skip_any` skips the anyOf of an int-or-string, because it may contain types.
+    With `skip_any`, the anyOf of an int-or-string is not checked, because it may contain types.
     """
     first_all = (schema.get("allOf") or [{}])[0]
     for name in _JUNCTORS:
@@ -168,7 +168,7 @@ def _sets(schema: Mapping[str, Any], name: str) -> bool:
 def _check_complete(
     rules: Mapping[str, Any], schema: Mapping[str, Any] | None, at: str, path: str
 ) -> Iterator[Cause]:
-    """Yield an error for each field that an alternative names, but the schema does not declare.
+    """Yield an error for each field that an alternative names and that the schema does not declare.
 
     As in kube-apiserver, only the alternatives at the root of the schema are checked.
     """
