@@ -38,7 +38,7 @@ class Adoption(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """True if every dependent that follows the release is either updated, held or failing."""
+        """True if every dependent that follows the release is updated, held or failing."""
         return self.followers == self.updated + self.held + self.failing
 
     def __str__(self) -> str:

@@ -116,7 +116,7 @@ class Index:
 
     @classmethod
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
-        """Build an index of many dependents; each entry is a tuple with the arguments of `put`."""
+        """Build an index of many dependents; each entry has the arguments of `put`."""
         index = cls()
         last = {_place(entry[0]): entry for entry in entries}  # as in `put`, the last entry counts
         for dependent, lineage, selector, policy in last.values():
@@ -171,7 +171,7 @@ class Index:
         return self._lineages.get(lineage, {})
 
     def _regroup(self, lineage: str, gates: tuple[Mapping[str, str], ...]) -> None:
-        """Build the buckets of a lineage again, after the labels in its gates have changed."""
+        """Build the buckets of a lineage again, because the labels of its gates have changed."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
         for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
@@ -215,7 +215,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
 
 
 def answers(index: Index, lineage: Lineage) -> Iterator[Answer]:
-    """Resolve each group of equal dependents once; yield the group with its result.
+    """Resolve each group of equal dependents once; yield each group with its result.
 
     >>> from polyver.core import SemVer, Series, Stage
     >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")

@@ -2,9 +2,9 @@
 
 A release is one version in a lineage, such as version v1beta1 of an API. A product release is a
 version of the software that ships the lineage. The time between deprecation and removal is counted
-in product releases, never in days: so users who upgrade seldom also see the warning. Only minor and
-major product releases count. Patch releases do not count, because two of them may come on the same
-day.
+in product releases, never in days, so that users who upgrade seldom also see the warning. Only
+minor and major product releases count. Patch releases do not count, because two of them may come on
+the same day.
 """
 
 from __future__ import annotations

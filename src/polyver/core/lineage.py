@@ -313,10 +313,7 @@ class Lineage:
         return self.releases[-1]
 
     def get(self, wanted: Version | str) -> Release | None:
-        """Return the release with this version or name, or None.
-
-        The release may be a removed one.
-        """
+        """Return the release with this version or name, or None. It may be a removed release."""
         position = self._position(wanted)
         return None if position is None else self.releases[position]
 

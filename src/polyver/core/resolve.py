@@ -36,13 +36,13 @@ class Policy:
     """A description of the default choice for messages, such as "newest release"."""
     noun: str = "release"
     preferred: frozenset[Stage] = frozenset()
-    """The stages in which a release can be the default choice; empty means all usable stages."""
+    """The stages in which a release can be the default choice; if empty, all usable stages."""
     otherwise: Version | None = None
     """The version that becomes the default choice if no release is in a preferred stage."""
     prereleases: bool = False
     """True if a dependent may get a prerelease although its selector does not name this release."""
     keeps: frozenset[type] = frozenset()
-    """The types of selectors with which a dependent stays on its pin when newer releases appear."""
+    """The types of selectors with which a dependent keeps its pin when newer releases appear."""
     moves_when_unmatched: bool = False
     """Decides what happens if the selector no longer matches the pin.
 

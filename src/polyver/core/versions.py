@@ -239,7 +239,7 @@ _EXPECTED_SERIAL = "a revision number: expected 1, 2, 3, …"
 
 
 class Series(_Ordered):
-    """A series: all semantic versions that begin with the same one or two numbers.
+    """All semantic versions that begin with the same one or two numbers.
 
     >>> SemVer.parse("1.2.9") in Series(1, 2)
     True

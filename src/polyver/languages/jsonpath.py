@@ -36,7 +36,7 @@ class _Misfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A parsed path, which finds values in any number of objects."""
+    """A parsed path, with which values can be found in any number of objects."""
 
     text: str
     leading: tuple[str, ...]
@@ -242,10 +242,7 @@ class _Parser:
             self._add(_filter(_existence(self._part(inside))))
 
     def _end_of_filter(self, start: int) -> int:
-        """Return the position of the closing parenthesis of a filter.
-
-        Ignore parentheses inside quotes.
-        """
+        """Return the position of the closing parenthesis; ignore parentheses inside quotes."""
         quote, closed = "", False
         for at in range(start, len(self._text)):
             letter = self._text[at]

@@ -12,7 +12,7 @@ _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened 
 
 
 def local_names(host: str) -> list[str]:
-    """List the host names and addresses by which clients may reach a server that listens on `host`.
+    """List the names and addresses by which clients address a server that listens on `host`.
 
     >>> local_names("10.1.2.3")
     ['10.1.2.3', 'localhost', '127.0.0.1', '::1']

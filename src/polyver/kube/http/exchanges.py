@@ -37,7 +37,7 @@ _FAILURE_HEADERS = [
 
 
 class ExchangeTransport(Protocol):
-    """The methods and attributes of a connection that its exchanges use."""
+    """The operations of a connection that its exchanges use."""
 
     scope: dict[str, Any]
     """The part of the ASGI scope that all requests of the connection share."""
@@ -154,7 +154,7 @@ class Exchange:
     # ASGI.
 
     async def run(self, app: Application) -> None:
-        """Let the application answer the request.
+        """Run the application, which answers the request.
 
         If the application fails, send status 500. If a part of the answer was sent already, close
         the connection instead.

@@ -1,8 +1,8 @@
 """The listening socket: accepts TLS connections, and shuts down gracefully.
 
-The server reads the first byte of a new connection before the TLS handshake. This byte shows
-whether the client speaks TLS. If it speaks plain HTTP, it gets an error message. A client that
-sends nothing does not block other clients.
+Before the TLS handshake, the server looks at the first byte of a connection. This byte shows
+whether the client speaks TLS. A client that speaks plain HTTP gets an error message. A slow client
+does not block other clients.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ class _Server:
     async def _welcome(self, connection: socket.socket) -> None:
         """Read the first byte of a new connection, then serve the connection or refuse it.
 
-        Each connection has its own task, so a client that sends nothing does not block the others.
+        Each connection has its own task, so a client that sends nothing does not block other
+        clients.
         """
         try:
             # With keep-alive probes, the system detects clients that disappeared.

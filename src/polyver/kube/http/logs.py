@@ -1,4 +1,4 @@
-"""The log on stderr: warnings and errors; with `verbose`, also normal events.
+"""The log on stderr: warnings and errors, and with `verbose` also usual events.
 
 structlog is imported when the first line is logged, because importing it takes longer than all
 other work at the start.

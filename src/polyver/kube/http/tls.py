@@ -1,6 +1,6 @@
 """Certificates for servers and clients.
 
-All keys are elliptic-curve keys, because creating RSA keys would delay the start.
+All keys are elliptic-curve keys, because creating RSA keys would make the start slow.
 """
 
 from __future__ import annotations

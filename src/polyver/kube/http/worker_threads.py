@@ -241,7 +241,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreadPool] = WeakKey
 async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
     """Run work in a worker thread and return its result; raise `TimeoutError` if it takes too long.
 
-    The work must not use data that the event loop may change at the same time.
+    The work must not touch data that the event loop may change meanwhile.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     pool = _pools.get(loop)
@@ -320,7 +320,7 @@ def _raise_in(thread: int) -> None:
 
 
 class Turns:
-    """Interrupts a long loop on the event loop at intervals, so that other tasks can run."""
+    """Pauses a long loop on the event loop regularly, so that other tasks can run."""
 
     __slots__ = ("_end",)
 

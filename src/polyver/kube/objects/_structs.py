@@ -45,7 +45,7 @@ def what_is(value: Any) -> str:
 
 
 class DecodingStopped(Exception):
-    """An error after which kube-apiserver stops to decode the body."""
+    """An error at which kube-apiserver stops decoding the body."""
 
 
 _OBJECT = (dict, Pairs)
@@ -247,9 +247,9 @@ class Walk:
         return found
 
     def _schema(self, value: Any, schema: Shape, form: str) -> Any:
-        """Decode a JSON schema, or the boolean or list that some fields allow instead of a schema.
+        """Decode a JSON schema, or the boolean or list that a field allows instead of a schema.
 
-        Unknown and duplicate fields inside the schema are not reported.
+        Unknown and duplicate fields in the schema are not reported.
         """
         if form == "schema-or-bool" and not isinstance(value, _OBJECT):
             if not isinstance(value, bool):

@@ -29,13 +29,13 @@ def encode_json(value: object, *, indent: int = 0) -> bytes:
 
 
 def prepare(*kinds: Any) -> None:
-    """Let msgspec analyse types now, in this thread.
+    """Make msgspec analyse types now, in this thread.
 
     msgspec 0.22 analyses a Struct, a dataclass or a TypedDict when it first decodes the type, and
     takes no lock. If two threads do that at the same moment, the process can end with a
     segmentation fault. So every module prepares its types when it is imported, and code that
-    creates a type at run time prepares the type before another thread can use it. Encoding does not
-    analyse types.
+    creates a type at run time prepares the type before another thread can use it. Encoding does
+    not analyse types.
     """
     for kind in kinds:
         msgspec.json.Decoder(kind)

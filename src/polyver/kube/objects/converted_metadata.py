@@ -54,7 +54,7 @@ def _text(metadata: object, field: str) -> str:
 
 
 def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
-    """Return the metadata of the original, with the labels and annotations of the converted object.
+    """Build the metadata of the original with the labels and annotations of the converted object.
 
     Raise `InvalidMetadata` if these labels or annotations are invalid.
 

@@ -72,9 +72,9 @@ def _number(value: float) -> str:
 
 
 def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -> list[Any]:
-    """Sort items by the ranks of their keys; `pairs` has each item after its key.
+    """Sort items by the ranks of their keys.
 
-    For items without a rank, the result is that of kube-apiserver's insertion sort: it moves each
+    If an item has no rank, the result is that of kube-apiserver's insertion sort: it moves each
     item before its predecessor if the predecessor has a higher rank, or if one of the two has no
     rank.
     """

@@ -1,4 +1,4 @@
-"""JSON patches and merge patches: applies them to plain data, and builds JSON patches.
+"""JSON patches and merge patches: apply them to plain data, and build a JSON patch.
 
 No function changes its arguments.
 """
@@ -33,8 +33,8 @@ class PatchFailed(PolyverError):
 def apply_merge_patch(value: Any, patch: Any) -> Any:
     """Apply a merge patch (RFC 7386): merge mappings, remove keys with null, replace other values.
 
-    As in kube-apiserver, nulls are also removed from mappings inside a list of the patch, unless
-    the list replaces a mapping.
+    As in kube-apiserver, nulls are also removed from mappings in a list of the patch, unless the
+    list replaces a mapping.
 
     >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
@@ -55,8 +55,8 @@ def apply_merge_patch(value: Any, patch: Any) -> Any:
 def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
     """Apply a JSON patch (RFC 6902), with three deviations from the RFC, as in kube-apiserver.
 
-    `replace` adds a key that is missing; `copy` from a missing key copies null; and the part of a
-    path before its first slash is ignored.
+    `replace` adds a missing key, `copy` from a missing key copies null, and the part of a path
+    before its first slash is ignored.
 
     >>> apply_json_patch({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}])
     {'a': [1, 2]}
@@ -103,8 +103,8 @@ _NOTHING = object()
 class _Operation:
     """One operation of a JSON patch.
 
-    The methods get the patched value as the only item of a list (`root`), so that an operation can
-    replace the whole value.
+    The functions take the patched value as the only item of a list (`root`), so that an operation
+    can replace the whole value.
     """
 
     def __init__(self, operation: Any) -> None:

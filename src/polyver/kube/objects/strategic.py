@@ -354,10 +354,7 @@ def _found_key(item: Mapping[str, Any], key: str) -> Identity | None:
 
 
 def _holds_maps(*lists: list[Any]) -> bool:
-    """Report whether the items of these lists are mappings.
-
-    Raise an error if their types differ.
-    """
+    """Report whether the items of the lists are mappings; raise an error if their types differ."""
     kinds = list(dict.fromkeys(go_type(item) for items in lists for item in items))
     if not kinds:
         raise _refused("no elements in any of the given slices")

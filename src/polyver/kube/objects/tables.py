@@ -1,4 +1,4 @@
-"""The other forms in which responses show objects: Tables for `kubectl get`, PartialObjectMetadata."""
+"""Other forms of objects in responses: Tables for `kubectl get`, and PartialObjectMetadata."""
 
 from __future__ import annotations
 
@@ -115,7 +115,10 @@ def partial_metadata(obj: Object, api_version: str = META) -> Object:
 def partial_metadata_list(
     objects: Iterable[Object], list_metadata: Mapping[str, Any], api_version: str = META
 ) -> Object:
-    """Build the PartialObjectMetadataList of a list: the metadata of the list and of each object."""
+    """Build the PartialObjectMetadataList of a list, which has only metadata.
+
+    It has the metadata of the list, and of each object in it.
+    """
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": api_version,

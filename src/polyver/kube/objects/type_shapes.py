@@ -48,16 +48,16 @@ class Shape:
     preserves: bool = False
     """True if fields that are not declared are kept and not pruned."""
     embedded: bool = False
-    """True for a complete object, which has apiVersion, kind and metadata."""
+    """True for a complete object, with apiVersion, kind and metadata."""
 
     list_type: Literal["atomic", "set", "map"] = "atomic"
     keys: tuple[str, ...] = ()
     """The fields that identify the items of a list of type map."""
     atomic: bool = False
-    """True if server-side apply treats an object as one value: its fields do not have own owners."""
+    """True if server-side apply treats an object as one value, whose fields have no owners."""
 
     key_defaults: Mapping[str, object] = field(default_factory=dict)
-    """For lists of type map: the values of fields in `keys` that are used for an item without them."""
+    """For lists of type map: the values of fields in `keys` that an item gets if it lacks them."""
 
     numbers: Mapping[int, str] = field(default_factory=dict)
     """Built-in types: the name of the field for each protobuf number."""
@@ -73,7 +73,7 @@ class Shape:
     All objects share these values, so never change a value.
     """
     omits: frozenset[str] = frozenset()
-    """Built-in types: the fields that responses leave out if their value is empty, zero or false."""
+    """Built-in types: fields that responses leave out if they are empty, zero or false."""
     keeps_empty: bool = False
     """Built-in types: True if an empty list stays an empty list in responses.
 
@@ -90,10 +90,10 @@ class Shape:
     replaces: bool = False
     """Objects of built-in types: True if a strategic merge patch replaces the whole object.
 
-    If it is False, the patch is merged into the old object.
+    If it is False, the patch is merged into the object.
     """
     retained: frozenset[str] = frozenset()
-    """Built-in types: the fields in which a strategic merge patch may use `$retainKeys`."""
+    """Built-in types: fields in which a strategic merge patch may use $retainKeys."""
 
     def __repr__(self) -> str:
         return f"<Shape {self.name or self.type}>"

@@ -138,7 +138,7 @@ def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError
 
 
 def strictly_refused(kind: ResourceKind, problems: Iterable[str]) -> ApiError:
-    """Build the error for unknown and duplicate fields if the query has `fieldValidation=Strict`."""
+    """Build the error for unknown and duplicate fields when `fieldValidation` is `Strict`."""
     return bad_request(f"{_unhandled(kind)}: strict decoding error: {', '.join(problems)}")
 
 

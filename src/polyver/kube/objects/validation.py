@@ -32,7 +32,7 @@ def field_path(text: str) -> Path:
 
 
 def plain_cause(cause: Cause) -> str:
-    """Return the message of a cause for a file; it does not begin with the path of the field.
+    """Return the message of a cause without the path of the field.
 
     >>> plain_cause(Cause("spec.size", "Required value"))
     '"size" is missing'

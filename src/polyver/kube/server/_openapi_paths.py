@@ -113,7 +113,7 @@ def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
 
 
 def part_component(kind: ResourceKind, part: Subresource) -> str:
-    """Return the name of the schema component for a subresource."""
+    """Return the name of the schema component that describes a subresource."""
     if part.group is None:
         return component_name(kind, part.kind)
     return component_name(
@@ -141,7 +141,7 @@ def _present(
 
 
 def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
-    """Build a path item from its operations and the parameters that all of them share.
+    """Build a path item from its operations, and the parameters that all operations share.
 
     As in kube-apiserver, if there is only one operation, all its parameters count as shared.
     """

@@ -72,7 +72,7 @@ _PLAIN_FORMATS = {"int32", "int64", "double", "byte"}
 
 
 def component_name(kind: ResourceKind, name: str = "") -> str:
-    """Return the component name of a kind, or of the type `name` in the kind's group and version."""
+    """Return the component name of a kind, or of the type `name` in the kind's group version."""
     return f"{_package(kind.group, kind.version, custom=kind.custom)}{name or kind.kind}"
 
 
@@ -129,7 +129,7 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the schemas of the bodies of patch and delete requests, if any of the kinds has these verbs.
+        """Add the schemas of the bodies of patch and delete requests, if a kind has these verbs.
 
         Patch requests use Patch. Delete requests use DeleteOptions and Status.
         """

@@ -14,7 +14,7 @@ Schema = dict[str, object]
 
 
 def machinery(name: str) -> str:
-    """Return the component name of a type that all API groups use, such as `apis.meta.v1.Time`."""
+    """Return the component name of a type that all API groups use: `apis.meta.v1.Time`."""
     return f"io.k8s.apimachinery.pkg.{name}"
 
 

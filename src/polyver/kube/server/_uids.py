@@ -1,4 +1,4 @@
-"""Random UUIDs, made in batches: each system call may have to wait for other threads."""
+"""Random UUIDs, made in batches, because each system call may have to wait for other threads."""
 
 from __future__ import annotations
 

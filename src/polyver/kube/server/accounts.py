@@ -47,7 +47,7 @@ __all__ = ["Accounts"]
 
 _SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
 _GRACE = 60.0
-"""The number of seconds after the beginning of its deletion for which an object still counts as existing."""
+"""An object still counts as existing for this number of seconds after its deletion began."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
 _KIND = ResourceKind(

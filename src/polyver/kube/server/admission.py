@@ -14,7 +14,7 @@ from polyver.kube.objects.kinds import ResourceKind
 __all__ = ["Admission", "AdmissionChain", "AdmissionRequest", "User"]
 
 TIMEOUT = 10.0
-"""The default timeout, in seconds, for one call of user code."""
+"""The default timeout in seconds for one call of user code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class AdmissionRequest:
     """A write request, which each link of the admission chain may change and check."""
 
     operation: str
-    """The operation: CREATE, UPDATE or DELETE."""
+    """CREATE, UPDATE or DELETE."""
     kind: ResourceKind
     namespace: str
     name: str
@@ -75,7 +75,7 @@ class AdmissionChain:
         self._links.append(link)
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
-        """Report whether at least one link handles this kind and operation."""
+        """Report whether any link handles this kind and operation."""
         return any(link.handles(kind, operation) for link in self._links)
 
     async def mutate(self, review: AdmissionRequest) -> None:

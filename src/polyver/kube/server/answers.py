@@ -37,11 +37,12 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""For each way to build a list, how many times the usual number of bytes the event loop may process.
+"""Factors for the limit of 4096 bytes up to which `Call.run` works on the event loop (`quick`).
 
-`_JOINED`: the stored JSON of the objects is joined. `_CUT`: only their metadata is cut out.
-`_DECODED`: the objects are decoded, for example for a Table. The numbers are values of `quick` for
-`Call.run`.
+`_JOINED`: the response joins the stored JSON of the objects. `_CUT`: the response has only their
+metadata, which is cut out of the stored JSON. `_DECODED`: the objects are decoded, for example for
+a Table. All factors are above 1, because building a list takes less time per byte than decoding a
+request body.
 """
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
 """The values of `ResponseFormat.kind` for which the stored bytes are used without decoding.
@@ -82,7 +83,7 @@ def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
 
 
 def in_form(call: Call, obj: Object) -> Object:
-    """Convert an object to the format that the client requests: a Table, its metadata, or unchanged."""
+    """Convert an object to the requested format: a Table, its metadata, or the object itself."""
     form = call.form
     match form.kind:
         case "Table":
@@ -248,7 +249,7 @@ async def _all(
 
 
 def as_unreadable(failed: EntryNotConverted) -> UnreadableObject:
-    """Describe an object that cannot be converted, for an error message."""
+    """Build the description of an object that cannot be converted, for an error message."""
     *_, namespace, name = failed.entry.key.split("/")
     namespace = namespace if failed.entry.key.count("/") > 3 else ""
     return UnreadableObject(namespace, name, failed.entry.revision, failed.problem)

@@ -77,12 +77,15 @@ class ApiServer:
         self.problem = ""
         """The reason why the background work ended with an error; "" if it did not."""
         self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers of POST requests for paths that polyver adds to those of kube-apiserver, by path.
+        """Handlers of POST requests for paths that polyver adds, by path.
 
-        Only administrators may send these requests.
+        kube-apiserver does not have these paths, and only administrators may send these requests.
         """
         self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers of GET requests for paths that polyver adds to those of kube-apiserver, by path."""
+        """Handlers of GET requests for paths that polyver adds, by path.
+
+        kube-apiserver does not have these paths.
+        """
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -206,7 +209,7 @@ def _out_of_time() -> HttpResponse:
 
 
 def _error_of(call: Call, verb: str, failed: EntryNotConverted | ApiError) -> ApiError:
-    """Convert the exception of a failed request to the error for the client."""
+    """Convert the exception of a failed request to the error that the client gets."""
     if isinstance(failed, ApiError):
         return failed
     if verb in ("update", "patch", "create"):
@@ -264,7 +267,7 @@ def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
 
 
 def _check_custom(kind: ResourceKind, api_path: ApiPath, verb: str) -> None:
-    """Raise an error if a custom kind does not support the verb on this path."""
+    """Raise an error if a custom kind does not support a verb on this path."""
     if verb in ("update", "patch") and not api_path.name:
         raise bad_request("name must be provided")
     if not api_path.subresource:

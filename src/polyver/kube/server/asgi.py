@@ -1,7 +1,7 @@
 """The ASGI application around the request pipeline.
 
-The application receives the body, finds the user, compresses large answers, and sends the chunks of
-watches. It passes only complete requests of limited size to the pipeline.
+The application receives the body, finds the user, compresses large answers and sends the chunks of
+watches. The pipeline gets complete requests of limited size.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CERTIFICATE_USER = "certificate_user"
 
 
 def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
-    """Build the ASGI state of a connection: the user in the client certificate, if there is one."""
+    """Build the ASGI state of a connection: the user of the client certificate, if any."""
     connection: Any = transport.get_extra_info("ssl_object")
     certificate = connection and connection.getpeercert()
     if not certificate:
@@ -148,7 +148,7 @@ class ApiServerApp:
             return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
-        """Answer a request for health or metrics; return None for any other request."""
+        """Answer a request for health or metrics; return None for every other request."""
         path = request.path
         is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
         if not is_health and path != "/metrics":
@@ -161,7 +161,10 @@ class ApiServerApp:
         return self._metrics.response()
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        """Send the chunks of a response one by one, until the last chunk or until the client disconnects."""
+        """Send the chunks of a response one by one.
+
+        Stop after the last chunk, or when the client disconnects.
+        """
         pump = asyncio.create_task(_pump(chunks, send))
         gone = asyncio.create_task(_gone(receive))
         self._streams.add(pump)

@@ -63,7 +63,7 @@ def read_object(call: Call, validation: str) -> Object:
 
 
 def _expected(call: Call) -> ResourceKind:
-    """Return the kind that the body must state: Scale for /scale, otherwise the resource's kind."""
+    """Return the kind that the body must have: Scale for /scale, otherwise the resource's kind."""
     return SCALE if call.api_path.subresource == "scale" else call.resource.kind
 
 
@@ -160,7 +160,7 @@ def _identity_of(body: bytes | Object) -> _Identity:
 
 
 def _other_kind(kind: ResourceKind, version: str, name: str) -> ApiError:
-    """Build the error for a body that states another version or kind than the built-in kind `kind`."""
+    """Build the error for a body that states another version or kind than a built-in kind."""
     if (version, name) in _KNOWN_UNSERVED:
         return _other_version(kind, version)
     short = version.rpartition("/")[2]
@@ -209,9 +209,9 @@ def _kind_missing(kind: ResourceKind, body: bytes) -> str:
 
 
 def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
-    """Convert data to an object of the kind in the request path.
+    """Convert data to an object of the kind in the path.
 
-    Return the object, and a message for each unknown field, which is removed.
+    Return the object, and a message for each unknown field of the data.
     """
     kind = _expected(call)
     if not kind.custom:
@@ -238,7 +238,7 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
 
 
 def _other_custom(kind: ResourceKind, data: Mapping[str, Any]) -> Exception:
-    """Build the error for a body that states another version or kind than the custom kind `kind`."""
+    """Build the error for a body that states another version or kind than a custom kind."""
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     given, version = data.get("kind"), data.get("apiVersion")

@@ -34,7 +34,7 @@ class Warnings:
     """The warnings of one answer, without duplicates, and with the limits of kube-apiserver.
 
     If all warnings together have more than 4096 characters, each warning is cut to 256 characters.
-    If the cut warnings still have 4096 characters or more, further warnings are dropped.
+    If the cut warnings still have 4096 characters or more, no further warning is added.
     """
 
     __slots__ = ("_cut", "_known", "_length")
@@ -102,7 +102,7 @@ class ServerContext:
 
 @dataclass(slots=True)
 class Call:
-    """A request for a resource, with the state that belongs to it, such as warnings for the client."""
+    """A request for a resource, with its own state, such as the warnings for the client."""
 
     server: ServerContext
     request: HttpRequest
@@ -112,7 +112,7 @@ class Call:
     form: ResponseFormat
     warnings: Warnings = field(default_factory=Warnings)
     weight: int = field(init=False)
-    """The number of bytes that the request has to process, approximately."""
+    """The approximate number of bytes that the request has to process."""
 
     def __post_init__(self) -> None:
         self.weight = len(self.request.body)

@@ -1,4 +1,4 @@
-"""Reviews: requests about permissions and identities, which are answered but not stored."""
+"""Reviews: requests in which a client asks about permissions or identities. They are not stored."""
 
 from __future__ import annotations
 

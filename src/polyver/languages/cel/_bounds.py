@@ -44,7 +44,7 @@ def _scaled(number: int, factor: float) -> int:
 
 
 def fixed(number: int) -> Bounds:
-    """Build bounds whose minimum and maximum are both this number."""
+    """Build bounds whose minimum and maximum are the same number."""
     return Bounds(number, number)
 
 

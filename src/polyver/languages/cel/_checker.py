@@ -75,10 +75,7 @@ class Checker:
         self._steps = 0
 
     def run(self, tree: CelNode) -> CelType:
-        """Check an expression and return its type.
-
-        Type parameters that stay unknown become `dyn`.
-        """
+        """Check an expression and return its type; unresolved type parameters become `dyn`."""
         self._check(tree)
         self._settle(tree)
         return tree.type or types.ERROR
@@ -250,7 +247,7 @@ class Checker:
         return types.BOOL if right else types.ERROR
 
     def _fits(self, overload: Overload, args: Sequence[CelType]) -> CelType | None:
-        """Return the result type of an overload if it accepts the types `args`; None otherwise."""
+        """Return the result type of an overload if it accepts the arguments; None otherwise."""
         if len(args) != len(overload.args):
             return None
         wanted, result = list(overload.args), overload.result

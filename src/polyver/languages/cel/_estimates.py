@@ -31,7 +31,7 @@ _TEXT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """The sizes of the keys and of the values in a list or map that the expression builds."""
+    """The sizes of the keys and values in a list or map that the expression itself builds."""
 
     kind: str
     key: Bounds

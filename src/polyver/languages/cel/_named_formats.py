@@ -24,7 +24,7 @@ Problems = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat(Opaque):
-    """A named format: the function that returns the errors in a string, and the cost of a call."""
+    """A named format: the function that finds errors in a string, and the cost of a call."""
 
     name: str
     problems: Problems

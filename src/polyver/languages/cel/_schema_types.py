@@ -72,7 +72,7 @@ def _capped(schema: Schema | None, most: int) -> Schema:
 def declared(schema: Schema, name: str, *, root: bool = False) -> DeclaredType | None:
     """Convert a schema to its declared type; return None if the schema has no known type.
 
-    `name` becomes the name of the type if the schema describes an object.
+    `name` is the name of the type if the schema describes an object.
     """
     if schema.get("x-kubernetes-int-or-string"):
         most = schema.get("maxLength")

@@ -213,7 +213,7 @@ class Map:
 
 
 class Dictionary(Map):
-    """A mapping that an expression built."""
+    """A mapping that an expression made."""
 
     __slots__ = ("_entries", "_size")
 

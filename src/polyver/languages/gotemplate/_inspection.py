@@ -59,7 +59,7 @@ class FieldAccess:
 
     path: tuple[str, ...]
     known: tuple[str, ...]
-    """The names of the known fields of the object that lacks the field."""
+    """The names of the known fields of the object whose field is read."""
     missing: bool
     """True if the field certainly does not exist; False if it may exist."""
     certain: bool

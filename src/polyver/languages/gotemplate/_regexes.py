@@ -15,7 +15,7 @@ __all__ = ["REGEXES"]
 REGEXES = FunctionTable("regular expressions")
 _LONGEST = 1000
 _SHARE = 16
-"""This number of steps of a search counts as one step of the rendering."""
+"""The number of steps of a search that count as one step of the rendering."""
 _TEXT = "string string"
 
 

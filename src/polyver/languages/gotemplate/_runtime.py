@@ -1,4 +1,4 @@
-"""Rendering: runs the nodes of a template with data, and collects the text."""
+"""Rendering: executes the actions of a template with data, and collects the text."""
 
 from __future__ import annotations
 

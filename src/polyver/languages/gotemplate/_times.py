@@ -186,10 +186,10 @@ _SAME = {"short": "year", "name": "month"}
 
 
 def _named_once(parts: list[str]) -> list[str]:
-    """Make the names of groups in a regular expression unique.
+    """Make the names of regular expression groups unique.
 
-    If a layout has the same part of a time twice, such as two hours, only the second one gets a
-    named group.
+    If a layout has the same part of a time twice, such as two hours, only the last of the two gets
+    a named group.
     """
     seen: set[str] = set()
     found: list[str] = []

@@ -53,9 +53,9 @@ class Automaton:
         return len(self._moves) - 1
 
     def _build(self, node: RegexpNode, then: int) -> int:
-        """Add the states for a node, which end in the state `then`.
+        """Add the states for a node, and return the first of them.
 
-        Return the first of these states.
+        The last of them leads to the state `then`.
         """
         match node:
             case SingleCharacter(chars):

@@ -14,7 +14,7 @@ _END = 0x10FFFF
 class Charset:
     """A set of characters: ranges, general categories and scripts.
 
-    If `negated`, all other characters.
+    If `negated` is True, the set has all other characters.
     """
 
     ranges: tuple[tuple[int, int], ...] = ()

@@ -267,7 +267,7 @@ class _Scan:
     def _take_more(self) -> str:
         """Return the next character inside a string, number or word.
 
-        A space if the text ends here.
+        At the end of the text, return a space.
         """
         return self._take() if self._at < len(self._text) else " "
 
@@ -293,7 +293,7 @@ class _Scan:
         return False
 
     def _empty(self) -> bool:
-        """If the object or list that has just begun is empty, move behind it and return True."""
+        """If the object or list that has just begun is empty, skip its end and return True."""
         closing = "}" if self._open[-1] == "{" else "]"
         before = self._at
         if self._next() == closing:

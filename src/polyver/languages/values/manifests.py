@@ -38,7 +38,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a YAML or JSON file: its value, and the line of each part of this value."""
+    """One document of a YAML or JSON file: its value, and the line of each part of the value."""
 
     value: object
     source: str
@@ -69,7 +69,7 @@ class Document:
             raise InvalidManifest(fact, at=self.place(*path), hint=hint) from None
 
     def without_nulls(self) -> Document:
-        """Return the document without nulls: in a Kubernetes object, null means an absent field."""
+        """Return the document without nulls; in a Kubernetes object, null means an absent field."""
         return Document(without_nulls(self.value), self.source, self._mark, self._path)
 
     def key_was_text(self, *path: str | int) -> bool:
@@ -77,7 +77,7 @@ class Document:
         return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
-        """Return a document that has only the value at a path, with its lines."""
+        """Return a document that has only the value at a path."""
         value = _at(self.value, path)
         return Document(value, self.source, self._mark_at(path), self._path + path)
 

@@ -103,7 +103,7 @@ _NOTHING: Mapping[str | int, Mark] = MappingProxyType({})
 
 
 class InvalidManifest(PolyverError):
-    """A manifest that cannot be used; the error states the file, the line and the field."""
+    """The manifest cannot be used; the error has the file, the line and the field."""
 
 
 class Mark:
@@ -120,7 +120,7 @@ class Mark:
 
 
 class RefusedManifest(InvalidManifest):
-    """A manifest that can be parsed, but has a duplicate key, nests too deeply or is too large."""
+    """The manifest can be parsed, but has a duplicate key, is nested too deeply or is too large."""
 
 
 class YamlReader:

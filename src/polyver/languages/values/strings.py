@@ -1,4 +1,4 @@
-"""Writes values in the form of kube-apiserver's error messages, which is neither Python nor JSON.
+"""Writes values in the form of kube-apiserver's error messages, which differs from Python and JSON.
 
 Clients show these messages and compare them in tests, so the messages must be identical.
 """
@@ -156,7 +156,7 @@ def is_integral(value: float) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Report whether two values and their types are equal: 1, 1.0 and true are all different.
+    """Report whether two values and their types are equal: 1, 1.0 and true differ.
 
     >>> same({"a": [1]}, {"a": [1]}), same(1, 1.0), same(True, 1)
     (True, False, False)

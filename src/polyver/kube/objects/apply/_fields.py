@@ -1,9 +1,9 @@
 """Sets of fields in the wire format of managedFields, and set operations on them.
 
 A set is a nested mapping: `{"f:spec": {".": {}, "f:color": {}}}` has the members `.spec` and
-`.spec.color`. The field of a node is itself a member if the node is empty or has the key `.`. Each
-node is a member or has a member below it, so equal sets are equal mappings. Sets share their nodes,
-so never change a set.
+`.spec.color`. The field of a node is a member of the set if the node is empty or has the key `.`.
+Each node is a member or has a member below it, so equal sets are equal mappings. Sets share their
+nodes, so never change a set.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _children_less(one: Fields, other: Fields) -> Fields:
 
 
 def in_order(fields: Fields) -> Fields:
-    """Sort the fields on the top level of a set in kube-apiserver's order."""
+    """Sort the top level of a set in kube-apiserver's order."""
     if len(fields) < 2:
         return fields
     rank = {each: (1, each) if each[0] == "f" else _rank(each) for each in fields}

@@ -74,7 +74,7 @@ _WHOLE.values = _WHOLE.items = _WHOLE
 DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
 """The schema of values that no Shape describes.
 
-Each field of a mapping has its own owners; a list is owned as a whole.
+Each field of a mapping has its own owners, and a list is owned as a whole.
 """
 DEDUCED.values = DEDUCED
 
@@ -248,7 +248,7 @@ def _pair(key: str, value: object) -> str:
 
 
 def misfits(value: object, schema: ApplySchema) -> str:
-    """Return all errors of a value that does not fit its schema, as one string; "" if it fits.
+    """Return the errors of a value that does not fit its schema, in one string; empty if it fits.
 
     >>> misfits({"size": "big"}, ApplySchema(mapping=True, fields={"size": ApplySchema("numeric")}))
     '.size: expected numeric (int or float), got string'

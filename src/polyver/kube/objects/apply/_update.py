@@ -133,7 +133,7 @@ class Scope:
         return ManagerIdentifier(manager or "unknown", operation, version, self.subresource)
 
     def reset(self, fields: Fields) -> Fields:
-        """Return a set of fields without those that this write cannot change."""
+        """Return a set of fields without the fields that this write cannot change."""
         apart = self.resets.get(self.api_version)
         return without(fields, apart) if apart else fields
 
@@ -248,8 +248,8 @@ def settle(
 ) -> tuple[Owners, Comparison]:
     """Return the owners after a change of an object, and the differences between the two objects.
 
-    All owners except `writer` lose the fields that were changed or removed. If an owner would lose
-    a changed field and `force` is not set, raise `ApplyConflict`.
+    Owners other than `writer` lose the fields that were changed or removed. If such an owner would
+    lose a changed field and `force` is not set, raise `ApplyConflict`.
     """
     changes = _Changes(old, new, scope)
     conflicts: Conflicts = {}
@@ -272,7 +272,7 @@ def settle(
 
 
 class _Changes:
-    """The differences between two objects, in each API version in which an owner wrote."""
+    """The differences between two objects, compared in each API version in which owners wrote."""
 
     def __init__(self, old: Object, new: Object, scope: Scope) -> None:
         self._old, self._new, self._scope = old, new, scope

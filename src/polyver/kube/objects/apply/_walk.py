@@ -65,7 +65,7 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, schema: ApplySchema) -> Fields:
-    """Return the owned fields of an object or map, like `fields_of`, but from an ApplySchema."""
+    """Return the owned fields of an object or map, like `fields_of`, by its ApplySchema."""
     found: Fields = {}
     for key in sorted(value):
         each = value[key]
@@ -347,7 +347,7 @@ def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return the set with more members: also each declared field that has a member below it."""
+    """Return the set with additional members: each declared field that has a member below it."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

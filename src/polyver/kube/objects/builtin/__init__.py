@@ -1,4 +1,4 @@
-"""The built-in kinds of Kubernetes: their names as in discovery, and their types as Shapes."""
+"""The built-in kinds of Kubernetes: their names for discovery, and their types as shapes."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class _Struct:
         self._retained |= part.retained
 
     def _note_emptiness(self, field: _Field) -> None:
-        """Record what responses contain if a field is not set: an empty value, or nothing."""
+        """Record what responses contain if the field is not set: an empty value, or nothing."""
         shape = self._fields[field.name]
         is_struct = shape.type == "object" and shape.values is None
         if field.type.startswith("*"):

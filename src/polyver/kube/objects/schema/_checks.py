@@ -91,9 +91,9 @@ class Checks:
         self.simple, self.simple_count = self._read_simple()
 
     def _read_simple(self) -> tuple[type | None, int]:
-        """Return the Python type whose values are all valid, and the number of checks for a value.
+        """Return the Python type whose values are all valid, and the number of checks of a value.
 
-        The type is None if the schema has any constraint besides the type.
+        The type is None if the schema has constraints other than a type.
         """
         if len(self._types) != 1 or self._alternatives or self._enum:
             return None, 0
@@ -303,7 +303,7 @@ def _equals(value: Any, known: Any) -> bool:
 
 
 class Alternatives:
-    """The checks for the keywords anyOf, oneOf, allOf and not."""
+    """The checks of the keywords anyOf, oneOf, allOf and not."""
 
     __slots__ = ("_all", "_any", "_not", "_one", "_simple")
 

@@ -36,7 +36,7 @@ class _DefaultPosition:
 
     root: Mapping[str, Any]
     steps: tuple[str | None, ...] = ()
-    """The field names on the path; None stands for the items of a list."""
+    """The names of fields on the path; None stands for the items of a list."""
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class _Context:
 
     root: bool = False
     no_defaults: str = ""
-    """The reason for which a default is forbidden here; "" if a default is allowed."""
+    """The reason why a default is forbidden here; empty if a default is allowed."""
     in_metadata: bool = False
 
     def inside(self, schema: Mapping[str, Any], where: str) -> _Context:

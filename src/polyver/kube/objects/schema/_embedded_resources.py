@@ -37,7 +37,7 @@ _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "ar
 def coerce_embedded(
     value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Drop unknown metadata fields of embedded resources in `value`; add their paths to `dropped`.
+    """Drop unknown metadata fields of embedded resources, in place; add their paths to `dropped`.
 
     Raise `MalformedMetadata` if the metadata cannot be decoded.
     """
@@ -85,7 +85,7 @@ def _word(value: Any) -> str:
 
 
 def _problem(key: str, value: Any) -> str:
-    """Return the error message if a metadata field has the wrong type; otherwise ""."""
+    """Return the error if a metadata field has the wrong type; otherwise an empty string."""
     wanted = _KNOWN[key]
     for inside, inner in _typed(value, wanted):
         if not _fits(inside, inner):

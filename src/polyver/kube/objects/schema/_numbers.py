@@ -16,7 +16,7 @@ _LARGEST_FLOAT = 3.4028235677973366e38
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """The value of one keyword: minimum, maximum or multipleOf."""
+    """The value of minimum, maximum or multipleOf."""
 
     value: float
     fits: bool

@@ -32,13 +32,13 @@ _Anything: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool
 
 
 class _Inexpressible(Exception):
-    """Raised if a schema cannot be expressed as a Python type."""
+    """The schema cannot be expressed as a Python type."""
 
 
 class _Leaf:
-    """The base class of Python types for scalars that msgspec cannot check by itself.
+    """Base of the Python types for scalars that msgspec cannot check by itself.
 
-    For each value of such a type, msgspec calls `_look`, which runs the full checks of this scalar.
+    For each such value, msgspec calls `_look`, which runs the full checks of this one scalar.
     """
 
     checks: Checks

@@ -211,7 +211,7 @@ class ValidationRules:
         self._check(value, old, "", before, findings)
 
     def check_default(self, value: Any, path: str, findings: Findings) -> None:
-        """Evaluate the rules for a default: first as an unchanged value, then as a new value."""
+        """Evaluate the rules for a default, first as an unchanged value and then as a new value."""
         known = len(findings.causes)
         self._check(value, value, path, _Before(), findings)
         if len(findings.causes) == known:

@@ -63,7 +63,7 @@ class Schema:
 
     @cached_property
     def costly(self) -> bool:
-        """True if the schema has patterns that make validation slow even for a small object."""
+        """True if the patterns of the schema make validation slow even for a small object."""
         return any(map(_is_large, _patterns(self._schema)))
 
     @cached_property
@@ -72,11 +72,11 @@ class Schema:
         return Quick(self._schema)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
-        """Drop unknown fields from `obj` itself, and return their paths.
+        """Drop unknown fields, in place, and return their paths.
 
         The paths are in the order of kube-apiserver's warnings. The object's own metadata is not
-        pruned, but the metadata of embedded resources is. If the latter cannot be decoded, raise
-        `MalformedMetadata`.
+        pruned, but the metadata of embedded resources is. If the metadata of an embedded resource
+        cannot be decoded, raise `MalformedMetadata`.
         """
         if self._quick.fits(obj):
             return []
@@ -99,10 +99,10 @@ class Schema:
         return dropped
 
     def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
-        """Add defaults to `obj` itself, and drop nulls that the schema does not allow.
+        """Add defaults, in place, and drop nulls that the schema does not allow.
 
-        With `drop_nulls=False` the nulls stay, so that validation reports them as errors.
-        kube-apiserver does this for the result of server-side apply.
+        With `drop_nulls=False` the nulls stay, so that validation refuses them. kube-apiserver does
+        this for the result of server-side apply.
         """
         if not drop_nulls and not self._structure.has_defaults:
             return
@@ -266,7 +266,7 @@ def _all_differ(items: list[Any]) -> bool:
 
 
 def _repeated(items: Iterable[Any]) -> list[int]:
-    """Return the position of the second occurrence of each item that occurs more than once."""
+    """Return the position of the second occurrence of each item that occurs several times."""
     times: dict[object, int] = {}
     repeated: list[int] = []
     for number, item in enumerate(items):

@@ -168,7 +168,7 @@ def _sets(schema: Mapping[str, Any], name: str) -> bool:
 def _check_complete(
     rules: Mapping[str, Any], schema: Mapping[str, Any] | None, at: str, path: str
 ) -> Iterator[Cause]:
-    """Yield an error for each field that an alternative names and that the schema does not declare.
+    """Yield an error for each field that an alternative names, but the schema does not declare.
 
     As in kube-apiserver, only the alternatives at the root of the schema are checked.
     """
