@@ -48,7 +48,7 @@ class Adoption(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """The condition `Adopted` of a lineage: True if every dependent has moved to its release."""
+    """The condition `Adopted` of a lineage: True if all followers have moved to their release."""
 
     status: Literal["True", "False"]
     reason: str

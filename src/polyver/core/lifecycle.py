@@ -44,7 +44,7 @@ __all__ = [
 class Stage(Enum):
     """The stage of a release.
 
-    No capability uses all stages; its `Lifecycle` names those that it uses.
+    Each capability uses only some of these stages: those in its `Lifecycle`.
     """
 
     SERVED = "served"
@@ -115,7 +115,7 @@ class IllegalTransition(PolyverError):
 
 
 class Contradiction(PolyverError):
-    """The stages and product releases in a catalogue contradict each other.
+    """Stated stages and product releases contradict each other.
 
     `field` is the path of the wrong field.
     """

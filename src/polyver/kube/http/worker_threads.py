@@ -1,8 +1,8 @@
 """Worker threads: a pool of daemon threads, and work that runs off the event loop.
 
 `DaemonThreadPool` is for work that may take any time. `off_loop` is for work whose cost depends on
-its input, such as the size of a request. The event loop continues during the work, but Python code
-in a worker thread shares the interpreter lock with it: the event loop waits up to one switch
+its input, such as the size of a request. The event loop continues during the work. But Python code
+in a worker thread shares the interpreter lock with the event loop, which waits up to one switch
 interval (see `sys.setswitchinterval`) for the lock. Therefore this module shortens the interval,
 and only few threads work at a time. If the work of `off_loop` takes too long, an exception in its
 thread stops it, so that the thread does not use the lock for a result that nobody needs.
@@ -98,7 +98,7 @@ class DaemonThreadPool:
         return await done
 
     def _give_up(self) -> bool:
-        """Allow another thread to start the next work while this thread still runs abandoned work.
+        """Allow another thread to start the next work while a thread still runs abandoned work.
 
         If too many threads run abandoned work already, do nothing and return False.
         """

@@ -115,10 +115,7 @@ def partial_metadata(obj: Object, api_version: str = META) -> Object:
 def partial_metadata_list(
     objects: Iterable[Object], list_metadata: Mapping[str, Any], api_version: str = META
 ) -> Object:
-    """Build the PartialObjectMetadataList of a list, which has only metadata.
-
-    It has the metadata of the list, and of each object in it.
-    """
+    """Build the PartialObjectMetadataList of a list, with a PartialObjectMetadata per object."""
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": api_version,

@@ -54,10 +54,10 @@ class Shape:
     keys: tuple[str, ...] = ()
     """The fields that identify the items of a list of type map."""
     atomic: bool = False
-    """True if server-side apply treats an object as one value, whose fields have no owners."""
+    """True if server-side apply treats an object as one value: its fields have no own owners."""
 
     key_defaults: Mapping[str, object] = field(default_factory=dict)
-    """For lists of type map: the values of fields in `keys` that an item gets if it lacks them."""
+    """For lists of type map: the default values of the fields in `keys`."""
 
     numbers: Mapping[int, str] = field(default_factory=dict)
     """Built-in types: the name of the field for each protobuf number."""

@@ -324,7 +324,7 @@ STANDARD: Mapping[str, Schema] = {
         reason=_text("The cause, in one word."),
     ),
 }
-"""The schemas that all OpenAPI documents contain, by component name."""
+"""The schemas of types that many OpenAPI documents use, by component name."""
 
 PARAMETERS: Mapping[str, tuple[str, str]] = {
     "allowWatchBookmarks": (

@@ -160,7 +160,10 @@ def _identity_of(body: bytes | Object) -> _Identity:
 
 
 def _other_kind(kind: ResourceKind, version: str, name: str) -> ApiError:
-    """Build the error for a body that states another version or kind than a built-in kind."""
+    """Build the error for a body that states a wrong version or kind.
+
+    `kind` is the built-in kind of the request path.
+    """
     if (version, name) in _KNOWN_UNSERVED:
         return _other_version(kind, version)
     short = version.rpartition("/")[2]
@@ -238,7 +241,10 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
 
 
 def _other_custom(kind: ResourceKind, data: Mapping[str, Any]) -> Exception:
-    """Build the error for a body that states another version or kind than a custom kind."""
+    """Build the error for a body that states a wrong version or kind.
+
+    `kind` is the custom kind of the request path.
+    """
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     given, version = data.get("kind"), data.get("apiVersion")

@@ -105,7 +105,7 @@ def _group(name: str, versions: list[str]) -> dict[str, object]:
 def api_resource_list(
     kinds: Iterable[ResourceKind], group: str, version: str
 ) -> dict[str, object] | None:
-    """Build the answer for `/api/v1` or `/apis/GROUP/VERSION`; None if it has no kinds."""
+    """Build the answer for `/api/v1` or `/apis/GROUP/VERSION`; None if no kind is served there."""
     members = [kind for kind in in_order(kinds) if (kind.group, kind.version) == (group, version)]
     if not members:
         return None

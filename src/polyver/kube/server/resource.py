@@ -175,7 +175,7 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
 
 
 class _About(msgspec.Struct):
-    """A stored object of which only the metadata is read, and stays JSON."""
+    """The metadata of a stored object as JSON; the rest of the object is not decoded."""
 
     metadata: msgspec.Raw
 

@@ -173,7 +173,7 @@ def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
 async def validate(
     call: Call, subject: AdmissionAttributes, part: ObjectView, obj: Object, old: Object | None
 ) -> None:
-    """Call the validating webhooks with the object to store."""
+    """Call the validating webhooks with the object that will be stored."""
     subject.object = part.base(obj)
     subject.old = None if old is None else part.base(old)
     await call.server.webhooks.validate(subject)

@@ -132,7 +132,7 @@ def _version(database: apsw.Connection, path: Path) -> int:
     if version not in (0, FORMAT):
         raise StoreFailed(
             f"{path} has format {version}, and this polyver supports {FORMAT}",
-            hint="start the product release of polyver that wrote the file, or a newer one",
+            hint="start the version of polyver that wrote the file, or a newer version",
         )
     if version and not tables >= _TABLES:
         lost = ", ".join(sorted(_TABLES - tables))

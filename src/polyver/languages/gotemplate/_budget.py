@@ -10,7 +10,7 @@ from polyver.languages.gotemplate._values import TemplateFailure
 __all__ = ["DEEPEST", "RenderBudget", "RenderLimits"]
 
 DEEPEST = 100
-"""The maximum nesting of values, of blocks in `{{ }}`, and of template calls."""
+"""The maximum nesting of values, of blocks such as `{{ if }}`, and of template calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Automaton:
     def _build(self, node: RegexpNode, then: int) -> int:
         """Add the states for a node, and return the first of them.
 
-        The last of them leads to the state `then`.
+        After a match of the node, they lead to the state `then`.
         """
         match node:
             case SingleCharacter(chars):

@@ -197,7 +197,7 @@ _TIME = "tag:yaml.org,2002:timestamp"
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes YAML, and quotes a string if kubectl or another reader would read another type."""
+    """Writes YAML; quotes each string that kubectl or others would read as another type."""
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
         tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]

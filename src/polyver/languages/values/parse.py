@@ -336,9 +336,9 @@ def read_json(text: str, source: str) -> object:
 
 
 def _json_number(text: str) -> int | float:
-    """Convert a JSON number as a plain scalar of YAML is converted; raise ValueError for NaN.
+    """Convert a JSON number in the same way as a plain scalar of YAML.
 
-    Infinity raises ValueError, too.
+    Raise ValueError for NaN and infinity.
     """
     found = scalar(text)
     if not isinstance(found, int | float):

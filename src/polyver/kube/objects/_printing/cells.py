@@ -204,7 +204,7 @@ def wide(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf
 
 
 def maker(cell: Callable[[Object], Cell]) -> CellOf:
-    """Build a cell function from a function of only the object, for cells that show no age."""
+    """Build a cell function from a function that gets the object, but not the current time."""
     return lambda obj, _: cell(obj)
 
 

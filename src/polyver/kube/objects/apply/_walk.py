@@ -140,7 +140,7 @@ def _compare(old: Any, new: Any, schema: ApplySchema) -> _Nodes:
 def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchema) -> _Nodes:
     """Compare values of the different forms `was` and `became`, such as `map` and `list`.
 
-    All fields of the old value are removed, and all fields of the new value are added.
+    All fields of the old value count as removed, and all fields of the new value as added.
     """
     removed = _below(old, was, schema)
     added = _below(new, became, schema)

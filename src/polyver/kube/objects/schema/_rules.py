@@ -323,7 +323,8 @@ def _text(rule: Schema) -> str:
 def _seen(value: Any, schema: cel.CelSchema) -> Any:
     """Convert a value for CEL.
 
-    A value that does not fit becomes an error, which rules get on reading it.
+    A value that does not fit its schema becomes an error. A rule gets this error when it reads the
+    value.
     """
     try:
         return cel.to_value(value, schema)

@@ -1,8 +1,8 @@
 """Error messages about the certificate of a webhook, in the words of kube-apiserver.
 
 OpenSSL reports only which check of the certificate failed, but the messages also need the content
-of the certificate. Therefore the certificate is fetched again, over a new connection that sends no
-request.
+of the certificate. Therefore polyver fetches the certificate again, on a new connection over which
+it sends no request.
 """
 
 from __future__ import annotations

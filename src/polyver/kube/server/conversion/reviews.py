@@ -168,7 +168,7 @@ def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
 
 
 def accepted(original: Object, converted: Object) -> Object:
-    """Return the converted object with the metadata that a conversion must not change restored.
+    """Return the converted object; metadata that a conversion must not change is restored.
 
     Raise an error if the name, the namespace or the uid changed.
     """

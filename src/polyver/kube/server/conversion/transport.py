@@ -218,7 +218,7 @@ class Transport:
 
 
 async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
-    """Send a body, again as long as the webhook requests retries; return the last response."""
+    """Send a body; repeat this while the webhook requests retries; return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
         if (wait := retry_after(answer)) is None:

@@ -432,9 +432,6 @@ def _is_going(definition: Object) -> bool:
 
 
 def _served_parts(definition: Object) -> tuple[object, ...]:
-    """Return the data of a CRD that determines how its kind is served.
-
-    If it changes, serve the kind anew.
-    """
+    """Return the data of a CRD that determines how its kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

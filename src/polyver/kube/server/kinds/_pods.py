@@ -257,7 +257,7 @@ class PodRules(BuiltinRules):
 
 
 def _tolerating(spec: Object) -> Object:
-    """Add the default tolerations: a pod stays on a node that does not respond for 300 seconds."""
+    """Add the default tolerations: a pod stays 300 seconds on a node that does not respond."""
     given = spec.get("tolerations") or []
     added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
     return spec | {"tolerations": [*given, *added]}

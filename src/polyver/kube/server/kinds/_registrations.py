@@ -22,7 +22,7 @@ _HIGHEST_PORT = 65535
 class RegistrationRules(BuiltinRules):
     """The rules of APIServices.
 
-    An APIService states the priorities of a group version, and its server.
+    An APIService states the priorities and the Service of a group version.
     """
 
     name_problems = staticmethod(path_segment_problems)

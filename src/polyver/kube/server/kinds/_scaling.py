@@ -270,7 +270,7 @@ _POLICY = ("type", "value", "periodSeconds")
 
 
 def _internal(behaviour: Object) -> Object:
-    """Convert the behavior of an autoscaler to the form in which kube-apiserver stores it in v1."""
+    """Convert the behavior of an autoscaler to the form of kube-apiserver's Go structure."""
     return {_upper(side): _internal_rules(behaviour.get(side)) for side in _SIDES}
 
 
@@ -286,7 +286,7 @@ def _internal_rules(rules: Object | None) -> Object | None:
 
 
 def _external(value: Any) -> Any:
-    """Convert such a value back to JSON fields: lower-case the first letters and drop nulls."""
+    """Convert the Go structure to JSON fields: lower-case the first letters and drop nulls."""
     match value:
         case dict():
             return {

@@ -341,9 +341,9 @@ def _unshown(problem: ApiError) -> ApiError:
 
 
 def _unshown_twice(problem: ApiError) -> ApiError:
-    """Build the same error for a mutating webhook.
+    """Build the error of `_unshown` for a mutating webhook.
 
-    In kube-apiserver, the message of a mutating webhook repeats the introduction.
+    kube-apiserver wraps the error of the conversion twice if the webhook is mutating.
     """
     return internal(internal(problem.message).message)
 
