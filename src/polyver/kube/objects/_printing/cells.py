@@ -127,7 +127,7 @@ _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 def human_duration(seconds: float) -> str:
     """Format a duration in short form.
 
-    Clocks differ, so a negative duration above -2 seconds counts as 0.
+    A duration between -2 and 0 seconds counts as 0, because clocks differ. A lower one is invalid.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -248,11 +248,12 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 def labels(path: str) -> CellOf:
     """Build a cell function for the labels at a path, written as a label selector."""
-    return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
 
+    def cell(obj: Object, _: datetime) -> Cell:
+        found: Mapping[str, str] = at(obj, path) or {}
+        return ",".join(sorted(f"{key}={value}" for key, value in found.items())) or "<none>"
 
-def joined_labels(found: Mapping[str, str]) -> str:
-    return ",".join(sorted(f"{key}={value}" for key, value in found.items()))
+    return cell
 
 
 def selector(path: str, empty: str = "<none>") -> CellOf:

@@ -69,10 +69,10 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Rounds:
-    """Which webhooks to call in the second round.
+    """The webhooks that the first round has called, and those that the second round must call.
 
-    `called` has the webhooks that may be called again, since the last change of the object. `again`
-    has those that must be called again, because a later webhook changed the object.
+    `called` has the webhooks that were called since the last change of the object, if their
+    reinvocation policy is IfNeeded. If a webhook changes the object, they move to `again`.
     """
 
     called: list[AdmissionWebhook] = field(default_factory=list)

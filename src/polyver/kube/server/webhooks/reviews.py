@@ -315,7 +315,7 @@ def _check_patched_identity(made: Object, kind: ResourceKind) -> None:
 
 
 def _check_metadata(made: Object) -> None:
-    """Raise an error if a known field of the metadata has a wrong type.
+    """Raise an error if a known metadata field of a patched object has a wrong type.
 
     Unknown fields are removed later.
     """
