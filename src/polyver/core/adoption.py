@@ -1,7 +1,7 @@
 """Adoption: for each release, how many dependents should use it and how many use it.
 
-A dependent is a reference to a lineage in an object, such as a component of an application. It
-follows a release if it moves to that release automatically.
+A dependent is a reference to a lineage in an object, such as a component of an application. A
+dependent follows a release if it moves to that release automatically.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class InvalidVersion(PolyverError):
 
 
 class _Ordered:
-    """A version that is compared by a key, which the parser computes once. It cannot be changed."""
+    """A version that cannot be changed; it is compared by a key that the parser computes once."""
 
     __slots__ = ("_key", "_text")
 

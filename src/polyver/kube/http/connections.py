@@ -65,7 +65,7 @@ class ServerState:
         self.held = 0
         """The number of received body bytes that no application has taken yet.
 
-        It counts all connections.
+        The number covers all connections.
         """
         self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
         """The buffer for received data.

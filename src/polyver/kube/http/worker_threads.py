@@ -54,7 +54,7 @@ class DaemonThreadPool:
     async def run(self, work: Callable[[], T], *, left: Callable[[], float] | None = None) -> T:
         """Run the work in a worker thread and return its result.
 
-        If the caller is cancelled meanwhile, the thread still finishes the work.
+        If the caller is cancelled before the work is done, the thread still finishes the work.
 
         `left` returns how many seconds the work may still take. `run` calls it when a thread has
         started the work, so the time before that does not count, and again when these seconds are
@@ -241,7 +241,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreadPool] = WeakKey
 async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
     """Run work in a worker thread and return its result; raise `TimeoutError` if it takes too long.
 
-    The work must not touch data that the event loop may change meanwhile.
+    The work must not use data that the event loop may change during the work.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     pool = _pools.get(loop)

@@ -1,8 +1,8 @@
 """Service accounts as users: creates their tokens (TokenRequest), and checks these tokens.
 
 A token is valid only while its service account exists and, if the token is bound to an object,
-while this object exists. Both must still have the uid that the token states. The server reads the
-store for each request with a token, so a deletion takes effect immediately.
+while this object exists. The account and the object must still have the uids that the token states.
+The server reads the store for each request with a token, so a deletion takes effect immediately.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class ServerContext:
     """Namespaces whose deletion is being stored.
 
     The server refuses to create objects in these namespaces. A request that passed this check
-    before its namespace was added here has already given its object to the store.
+    before its namespace was added here has already passed its object to the store.
     """
 
     def __post_init__(self) -> None:

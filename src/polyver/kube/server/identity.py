@@ -1,7 +1,7 @@
 """Authentication and authorization: finds the user of a request, and checks what the user may do.
 
 Some groups of users have fixed rules. These rules have the form of RBAC rules, but nobody can edit
-them. They decide about requests, and about the reviews by which users ask for their own
+them. The rules decide about requests, and about the reviews by which users ask for their own
 permissions.
 """
 

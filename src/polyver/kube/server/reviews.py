@@ -1,4 +1,4 @@
-"""Reviews: requests in which a client asks about permissions or identities. They are not stored."""
+"""Reviews: requests about permissions or identities, which are answered but not stored."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class KindRules:
         return bool(obj["metadata"].get("finalizers"))
 
     def begin_deletion(self, obj: Object, now: str) -> None:
-        """Mark an object for deletion in its metadata. It is deleted later."""
+        """Mark an object for deletion in its metadata; the object itself is deleted later."""
         metadata = obj["metadata"]
         metadata |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
         if metadata.get("generation"):

@@ -92,7 +92,7 @@ class _New:
     review: AdmissionRequest
     subject: AdmissionAttributes | None
     pruned: bool
-    """False if mutating webhooks changed the object. It may then contain unknown fields."""
+    """False if mutating webhooks changed the object, which may then contain unknown fields."""
     applied: bool
     """True if the request was a server-side apply."""
 

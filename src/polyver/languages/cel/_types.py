@@ -79,7 +79,7 @@ def type_of(inside: CelType | None = None) -> CelType:
 
 
 def param(name: str) -> CelType:
-    """Return a type parameter."""
+    """Return the type parameter with this name, such as `A` in `list(A)`."""
     return CelType("param", name)
 
 

@@ -52,7 +52,7 @@ class GoTemplateSource:
 
 
 class _None:
-    """Stands for the missing value of a pipe: the command is the first in its pipeline."""
+    """Stands for the piped value of the first command in a pipeline, which gets no such value."""
 
 
 _NONE: Final = _None()

@@ -1,4 +1,4 @@
-"""Rendering: executes the actions of a template with data, and collects the text."""
+"""Rendering: runs the template actions (`{{ }}`) with data, and collects the text."""
 
 from __future__ import annotations
 

@@ -83,8 +83,9 @@ def compile_template(
     """Parse a template; raise `InvalidTemplate` if it is invalid.
 
     `functions` has functions that the template can call in addition to the known functions, or
-    instead of a known function with the same name. They take and return plain data. `missing`
-    selects the value of a missing field: an error, nil (`default`), or the zero value (`zero`).
+    instead of a known function with the same name. These functions take and return plain data.
+    `missing` selects the value of a missing field: an error, nil (`default`), or the zero value
+    (`zero`).
 
     >>> compile_template("{{ .a | uper }}")
     Traceback (most recent call last):

@@ -1,9 +1,9 @@
 """Nondeterministic automata that read a string once, so that matching takes linear time.
 
-`Automaton` reports whether a pattern matches. `Finder` finds the span of a match. It chooses the
-same match as Go: the leftmost match. If several matches begin at the same position, it chooses the
-match that a backtracking search would find first. `Finder` advances all alternatives together, the
-preferred alternatives first.
+`Automaton` reports whether a pattern matches. `Finder` finds the span of a match. `Finder` chooses
+the same match as Go: the leftmost match. If several matches begin at the same position, it chooses
+the match that a backtracking search would find first. `Finder` advances all alternatives together,
+the preferred alternatives first.
 """
 
 from __future__ import annotations

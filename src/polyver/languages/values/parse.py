@@ -1,8 +1,8 @@
 """Parses YAML, as kubectl reads it, and JSON to plain data with line numbers.
 
 The constructors of PyYAML follow YAML 1.1, from which kubectl's library differs in some points.
-They also accept duplicate keys and any depth. So this module builds the values from the events of
-PyYAML's parser.
+PyYAML also accepts duplicate keys and any depth. So this module builds the values from the events
+of PyYAML's parser.
 """
 
 from __future__ import annotations

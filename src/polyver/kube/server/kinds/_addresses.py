@@ -1,8 +1,8 @@
 """Allocation of cluster IPs and node ports to Services. Nothing listens on these addresses.
 
-Each address and each port belongs to one Service only. They are allocated after all other checks of
-a Service. The stored Services show which addresses are in use. So when a Service is deleted, its
-address is free again.
+Each address and each port belongs to one Service only. Addresses and ports are allocated after all
+other checks of a Service. The stored Services show which addresses are in use. So when a Service is
+deleted, its address is free again.
 """
 
 from __future__ import annotations

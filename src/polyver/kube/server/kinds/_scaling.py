@@ -156,7 +156,7 @@ def _shape() -> Shape:
 
 
 def _own(obj: Object) -> dict[str, str]:
-    """Return the annotations of an autoscaler, except those that hold fields of v2."""
+    """Return the annotations of an autoscaler, except those that contain fields of v2."""
     annotations = obj["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
 

@@ -1,7 +1,7 @@
 """The configured admission webhooks with their rules, in the order in which they are called.
 
-They are kept in memory until a configuration changes. So a write does not become slower if no
-webhook is configured.
+The webhooks are kept in memory until a configuration changes. So a write does not become slower if
+no webhook is configured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The attributes of a write for webhooks, with the object in the version for each webhook."""
+"""The attributes of a write for webhooks, and its objects in the version for each webhook."""
 
 from __future__ import annotations
 
