@@ -358,13 +358,13 @@ class _Made:
     """The change of one object, with the two keys by which changes are grouped."""
 
     shape: tuple[Any, ...]
-    """The first key.
+    """The shape, which is the first key of the change.
 
     It has the API group and kind of the object, the kind of change, and the paths of the changed
     fields.
     """
     variant: Any
-    """The second key: the old and new value of each changed path."""
+    """The second key: the old and the new value for each of these paths."""
     fields: tuple[FieldChange, ...] = ()
     more_fields: int = 0
 
