@@ -45,16 +45,10 @@ async def replace_for(
     manager: str,
     annotations: frozenset[str],
 ) -> None:
-<<<<<<< HEAD
-    """Replace an object, and make `owner` the owner of its spec and of some annotations.
-
-    `annotations` are the names of these annotations. `manager` is the field manager of the command.
-=======
     """Replace an object, and make `owner` the owner of its spec.
 
     `owner` also gets the annotations named in `annotations`. `manager` is the field manager of the
     write itself. Without an owner, `manager` keeps the fields.
->>>>>>> p-capabilities
     """
     made = await client.update(resource, obj, manager=manager)
     for _ in range(_TRIES):
@@ -75,15 +69,9 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-<<<<<<< HEAD
-    """Return an object in which `owner` owns the spec instead of `manager`; None if it does.
-
-    The ownership of some annotations is changed in the same way.
-=======
     """Return the object with `owner`, instead of `manager`, as the owner of its spec.
 
     Return None if nothing has to change.
->>>>>>> p-capabilities
     """
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
@@ -107,15 +95,9 @@ def _is_mine(entry: Object, manager: str) -> bool:
 
 
 def _parted(fields: Mapping[str, Any], annotations: frozenset[str]) -> tuple[Object, Object]:
-<<<<<<< HEAD
-    """Split the fields of a field manager into those to hand over, and the rest.
-
-    The spec and some annotations are handed over.
-=======
     """Split the fields that a manager owns into those to hand over, and the rest.
 
     The fields to hand over are the spec and the annotations named in `annotations`.
->>>>>>> p-capabilities
     """
     given: Object = {"f:spec": fields["f:spec"]}
     kept = {name: inside for name, inside in fields.items() if name != "f:spec"}
