@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ COMPOSITION_REVISIONS = f"{CROSSPLANE}/compositionrevisions"
 STACKS = f"/apis/{GROUP}/v1/stacks"
 MAPS = "/api/v1/namespaces/default/configmaps"
 SYSTEM = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system"
+EVENTS = "/api/v1/namespaces/polyver-system/events"
 POLICIES, ROLLOUTS = f"{SYSTEM}/rolloutpolicies", f"{SYSTEM}/rollouts"
 MODES = ("good", "better", "fails", "unready", "deletes", "slow", "crashes")
 """The versions of the function, by their behaviour."""
@@ -71,9 +72,9 @@ class Composing:
 
     # Set-up.
 
-    def prepare(self) -> None:
+    def prepare(self, **function: Any) -> None:
         """Install the function, define the kind, and wait until both are served."""
-        self.request("POST", FUNCTIONS, self._function("good"))
+        self.request("POST", FUNCTIONS, self._function("good", **function))
         fields = {"type": "object", "properties": {"number": {"type": "integer"}}}
         schema = {"type": "object", "properties": {"spec": fields}}
         version = {"name": "v1", "served": True, "referenceable": True}
@@ -98,12 +99,12 @@ class Composing:
         except ApiError:
             return False
 
-    def _function(self, mode: str) -> Object:
+    def _function(self, mode: str, **spec: Any) -> Object:
         return {
             "apiVersion": "pkg.crossplane.io/v1",
             "kind": "Function",
             "metadata": {"name": "maker"},
-            "spec": {"package": package(mode)},
+            "spec": {"package": package(mode), **spec},
         }
 
     def _composition(self, stamp: str, mode: str = "") -> Object:
@@ -117,11 +118,11 @@ class Composing:
             "spec": {"compositeTypeRef": target, "mode": "Pipeline", "pipeline": [step]},
         }
 
-    def stacks(self, number: int, **labels: str) -> None:
+    def stacks(self, number: int, *, first: int = 1, every: float = 0.02, **labels: str) -> None:
         """Create composite resources, and wait until all are healthy."""
-        for each in range(1, number + 1):
+        for each in range(first, first + number):
             self.stack(each, labels=labels)
-        eventually(lambda: self.healthy() == number)
+        eventually(lambda: self.healthy() == number, every=every)
 
     def stack(self, number: int, *, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
         metadata = {"name": f"s{number}", "labels": {**(labels or {})}}
@@ -140,11 +141,11 @@ class Composing:
 
     # Releases.
 
-    def publish(self, target: Object, mode: str) -> str:
+    def publish(self, target: Object, mode: str, *, stamp: str = "2") -> str:
         """Publish a version of the Composition or of the function; return its revision."""
         if target["kind"] == "Function":
             return self.publish_function(mode)
-        return self.publish_composition("2", mode)
+        return self.publish_composition(stamp, mode)
 
     def publish_composition(self, stamp: str, mode: str = "") -> str:
         """Change the Composition; return the name of the new revision."""
@@ -208,6 +209,34 @@ class Composing:
         except BaseException as error:
             raise AssertionError(f"{name}: {self.status(name)}") from error
 
+    def rollouts(self) -> dict[str, Object]:
+        """All rollouts by name."""
+        listed = self.request("GET", ROLLOUTS)["items"]
+        return {each["metadata"]["name"]: each for each in listed}
+
+    def starts(self, target: Object, publish: Callable[[], str]) -> str:
+        """Publish a release; return the name of the rollout that is started for it."""
+        before = self.rollouts()
+        revision = publish()
+
+        def started() -> str | None:
+            for name, each in self.rollouts().items():
+                spec = each["spec"]
+                if name not in before and spec["to"] == revision and spec["target"] == target:
+                    return name
+            return None
+
+        return eventually(started)
+
+    def history(self, name: str) -> list[tuple[str, int]]:
+        """The states of a rollout, each with its step."""
+        return [(each["state"], each["step"]) for each in self.status(name)["history"]]
+
+    def events(self, name: str) -> set[str]:
+        """The reasons of the Events about a rollout."""
+        listed = self.request("GET", EVENTS)["items"]
+        return {each["reason"] for each in listed if each["involvedObject"]["name"] == name}
+
     def status(self, name: str) -> Object:
         try:
             found: Object = self.request("GET", f"{ROLLOUTS}/{name}").get("status") or {}
@@ -233,6 +262,13 @@ class Composing:
     def extras(self) -> int:
         maps = self.request("GET", MAPS)["items"]
         return sum(each["metadata"]["name"].endswith("-extra") for each in maps)
+
+
+def uses(stack: Object, revision: str) -> bool:
+    """Report whether a composite resource uses a revision of its Composition or its function."""
+    spec, status = stack.get("spec") or {}, stack.get("status") or {}
+    called = {each["revision"] for each in status.get("pipeline") or ()}
+    return revision in {(spec.get("compositionRevisionRef") or {}).get("name"), *called}
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def answer(request: Request) -> Response:
     if mode == "slow":
         time.sleep(0.5)
     ready = Ready.FALSE if mode == "unready" else Ready.TRUE
-    data = {"function": stamp, "composition": str(told.get("stamp", ""))}
+    data = {"function": stamp, "composition": str(told.get("stamp", "")), "number": str(number)}
     made = {"main": Resource(map_of(composite, "main", data), ready=ready)}
     if mode != "deletes":
         made["extra"] = Resource(map_of(composite, "extra", {}), ready=Ready.TRUE)
