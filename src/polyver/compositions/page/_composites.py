@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from polyver.client import GroupVersionResource, Key
 from polyver.compositions._revision_rules import COMPOSITIONS, REVISIONS
@@ -22,9 +21,15 @@ from polyver.compositions.decisions import (
     read_definition,
 )
 from polyver.compositions.decisions import KnownCompositionRevision as Known
-from polyver.compositions.packages import CompositionPipeline, pipeline_of
+from polyver.compositions.names import PREVIOUS
+from polyver.compositions.packages import (
+    CompositionPipeline,
+    StepFunctionUse,
+    calls_in,
+    pipeline_of,
+)
 from polyver.core import Lineage, Pin
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.web.sources import (
     LineageKey,
     LineageRequest,
@@ -89,6 +94,8 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
     """Parse a composite resource, and keep only the fields that the page needs."""
     metadata = obj["metadata"]
     about = {k: metadata[k] for k in ("name", "namespace", "uid", "labels") if metadata.get(k)}
+    if previous := (metadata.get("annotations") or {}).get(PREVIOUS):
+        about["annotations"] = {PREVIOUS: previous}
     light: Object = {
         "apiVersion": kind.defined.api_version,
         "kind": kind.defined.kind,
@@ -144,9 +151,10 @@ def places_of(
     `used` is the CompositionRevision that it uses. `is_there` reports whether a function exists.
     """
     found: list[LineageRequest | UnresolvedRequest] = [_asked_composition(composite, lineage)]
-    for place, use in enumerate(used.pipeline.uses if used is not None else ()):
+    for use in used.pipeline.uses if used is not None else ():
         at = f"{use.dependent.name}, {use.dependent.at}"
-        dependent = composite.dependent(at, _recorded(composite.obj, place, use.function))
+        pin, previous = _recorded(composite.obj, use)
+        dependent = composite.dependent(at, pin, previous=previous)
         if is_there(use.function):
             where = LineageKey(CAPABILITY, use.function)
             found.append(
@@ -169,12 +177,12 @@ def _asked_composition(
     return LineageRequest(dependent, where_composition(name), str(selector), selector, policy)
 
 
-def _recorded(obj: Mapping[str, Any], place: int, function: str) -> Pin | None:
-    """Return the revision that a step called when the composite resource was last composed.
+def _recorded(obj: ReadOnlyObject, use: StepFunctionUse) -> tuple[Pin | None, Pin | None]:
+    """Return the pin of the revision that a step called last, and of the one before it.
 
-    `place` is the index of the step. Return None if no call of this function is recorded for it.
+    Each is None if there is no such call.
     """
-    for each in obj["status"]["pipeline"][place : place + 1]:
-        if each["function"] == function:
-            return Pin(each["revision"], each.get("digest", ""))
-    return None
+    for each in calls_in(obj):
+        if (each.step, each.function) == (use.step, use.function):
+            return each.pin, each.previous
+    return None, None
