@@ -5,8 +5,10 @@ A test that reads all objects from time to time can miss a change that is revert
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -32,18 +34,23 @@ class Witness:
         self._connection = http.client.HTTPSConnection(host, context=context, timeout=PATIENCE)
         headers = {"Authorization": f"Bearer {server.token}"}
         self._connection.request("GET", f"{path}?watch=1&resourceVersion={version}", None, headers)
+        self._socket = self._connection.sock
         self._response = self._connection.getresponse()
         self.names: set[str] = set()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        while line := self._response.readline():
-            name = json.loads(line)["object"]["metadata"].get("name", "")
-            self.names.add(name)
-            if name == _END:
-                break
+        with contextlib.suppress(OSError, ValueError):  # the test has failed, and closed it
+            while _END not in self.names and (line := self._response.readline()):
+                self.names.add(json.loads(line)["object"]["metadata"].get("name", ""))
         self._connection.close()
+
+    def abandon(self) -> None:
+        """Stop to watch."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(PATIENCE)
 
     def end(self) -> set[str]:
         """Return the names, when the watch has reached the object that was created at the end."""
@@ -57,7 +64,11 @@ def witnessed(server: Server, request: Any, path: str) -> Iterator[set[str]]:
     """Yield a set that has, after the block, the names of all objects that have changed in it."""
     version = request("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
     witness, found = Witness(server, path, version), set[str]()
-    yield found
+    try:
+        yield found
+    except BaseException:
+        witness.abandon()
+        raise
     request("POST", path, {"metadata": {"name": _END}})
     found |= witness.end()
     request("DELETE", f"{path}/{_END}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -378,6 +378,7 @@ class RolloutController(Controller[RolloutKey]):
         if progress.state.is_final:
             plan = RolloutPlan(progress, exposure_of(case.rollout, progress))
         else:
+            release = await self._claim(case, release)
             plan, observed, opens_at = await self._decide(case)
             await self._tell(case, plan, observed)
         await self._write_gate(case, release, _gate(key.name, plan))
@@ -390,13 +391,24 @@ class RolloutController(Controller[RolloutKey]):
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
 
+    async def _claim(self, case: _Case, release: ReleaseObject) -> ReleaseObject:
+        """Write the name of the rollout to the gate that the policy has set.
+
+        The policy sets a gate with its own name each time that the release is published, also if an
+        earlier rollout of the release has finished. This rollout must not write that gate.
+        """
+        if release.gate is None or release.gate.rollout != case.request.policy:
+            return release
+        gate = Gate(case.key.name)
+        await case.targets.write_gate(case.request.lineage, release.name, gate)
+        return replace(release, gate=gate, is_marked=True)
+
     async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
         """Write the gate of the release, if it has another one.
 
-        A finished rollout writes it only if no other rollout has written it since.
+        A finished rollout writes it only if the gate still has the name of the rollout.
         """
-        names = case.key.name, case.request.policy
-        is_mine = release.gate is not None and release.gate.rollout in names
+        is_mine = release.gate is not None and release.gate.rollout == case.key.name
         if case.progress.state.is_final and not is_mine:
             return
         if gate != release.gate or not release.is_marked:
