@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -366,6 +366,8 @@ class RolloutController(Controller[RolloutKey]):
             problems = call_problems(rules, request.lineage.kind)
         releases = await targets.releases(request.lineage) if targets is not None else ()
         release = next((each for each in releases if each.name == request.to), None)
+        if release is None and rules is not None and status.get("policy"):
+            return await self._tell_deleted(obj, request, progress)
         if targets is None or rules is None or release is None or data is None or problems:
             if not progress.state.is_final:
                 await self._tell_problem(obj, request, data, problems, releases)
@@ -389,6 +391,25 @@ class RolloutController(Controller[RolloutKey]):
         times = [plan.wake_at - now] if plan.wake_at is not None else []
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    async def _tell_deleted(
+        self, obj: Object, request: RolloutRequest, progress: RolloutProgress
+    ) -> None:
+        """End a rollout whose release was deleted while it was active."""
+        if progress.state.is_final:
+            return
+        reason = f"{request.lineage} does not have the release {request.to} any more"
+        ended = replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
+        status = obj["status"]
+        observed = RolloutObservation(
+            CohortCounts(), (), status["policy"], len(status["policy"]["steps"]), None
+        )
+        wanted = rollout_status(
+            obj, RolloutPlan(ended, Exposure()), observed, now=self._clock.now()
+        )
+        wanted = {**status, **wanted}
+        await write_status(self._client, ROLLOUTS_ON, obj, wanted, manager=POLYVER)
+        await self._events.tell(obj, ended.state.value, reason, type="Warning")
 
     async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
         """Write the gate of the release, if it has another one.
@@ -486,17 +507,18 @@ class RolloutController(Controller[RolloutKey]):
         return self._observer.results(case.key, checks, step=number, has_moved=moved, wake=wake)
 
     def _superseded_by(self, case: _Case) -> str:
-        """Return the newer release that takes the followers of this one, if its rollout may start.
+        """Return the newer release that takes the followers of this one, or an empty string.
 
-        A newer release that its preflight holds supersedes nothing.
+        It is open, or its rollout may start. A newer release that its preflight holds supersedes
+        nothing.
         """
-        releases = {each.name: each for each in case.releases}
-        mine = releases[case.request.to]
-        for known in self._others(case):
-            assert known.request is not None
-            newer = releases.get(known.request.to, mine)
+        mine = next(each for each in case.releases if each.name == case.request.to)
+        others = [known for known in self._others(case) if known.has_passed_preflight]
+        starting = {known.request.to for known in others if known.request is not None}
+        for newer in case.releases:
             is_newer = newer.order > mine.order and newer.series == mine.series
-            if is_newer and known.has_passed_preflight:
+            is_open = newer.gate is None and newer.is_marked and newer.is_published
+            if is_newer and (is_open or newer.name in starting):
                 return newer.name
         return ""
 
