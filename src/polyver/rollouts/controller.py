@@ -366,11 +366,12 @@ class RolloutController(Controller[RolloutKey]):
             problems = call_problems(rules, request.lineage.kind)
         releases = await targets.releases(request.lineage) if targets is not None else ()
         release = next((each for each in releases if each.name == request.to), None)
-        if release is None and rules is not None and status.get("policy"):
-            return await self._tell_deleted(obj, request, progress)
         if targets is None or rules is None or release is None or data is None or problems:
             if not progress.state.is_final:
-                await self._tell_problem(obj, request, data, problems, releases)
+                if release is None and targets is not None and status.get("policy"):
+                    await self._tell_deleted(obj, request, progress)
+                else:
+                    await self._tell_problem(obj, request, data, problems, releases)
             return None
         if not release.is_published and not progress.state.is_final:
             return await self._tell_unpublished(obj, release)
@@ -396,18 +397,14 @@ class RolloutController(Controller[RolloutKey]):
         self, obj: Object, request: RolloutRequest, progress: RolloutProgress
     ) -> None:
         """End a rollout whose release was deleted while it was active."""
-        if progress.state.is_final:
-            return
         reason = f"{request.lineage} does not have the release {request.to} any more"
         ended = replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
         status = obj["status"]
         observed = RolloutObservation(
             CohortCounts(), (), status["policy"], len(status["policy"]["steps"]), None
         )
-        wanted = rollout_status(
-            obj, RolloutPlan(ended, Exposure()), observed, now=self._clock.now()
-        )
-        wanted = {**status, **wanted}
+        plan, now = RolloutPlan(ended, Exposure()), self._clock.now()
+        wanted = {**status, **rollout_status(obj, plan, observed, now=now)}
         await write_status(self._client, ROLLOUTS_ON, obj, wanted, manager=POLYVER)
         await self._events.tell(obj, ended.state.value, reason, type="Warning")
 
