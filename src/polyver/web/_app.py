@@ -146,6 +146,8 @@ class _Site:
         return self._answer(request, data, lambda: dependent_page(data))
 
     async def rollouts(self, request: Request) -> Response:
+        if not self._book.rollouts.is_enabled:
+            raise HTTPException(404, "Rollouts are not enabled in this control plane.")
         text, page, state = _text(request), _number(request), request.query_params.get("state", "")
         data = rollouts_data(self._book, text=text, state=state, page=page)
         return self._answer(request, data, lambda: rollouts_page(data, datetime.now(UTC)))
