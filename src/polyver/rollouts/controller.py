@@ -381,7 +381,8 @@ class RolloutController(Controller[RolloutKey]):
         if not case.progress.state.is_closed or not shown.get("moved"):
             return None
         counts = case.targets.followers(case.request.lineage, case.request.to).counts(Exposure())
-        status = {**status, "dependents": dependents_data(counts)}
+        progress = f"{counts.healthy}/{counts.cohort}"
+        status = {**status, "progress": progress, "dependents": dependents_data(counts)}
         await write_status(self._client, ROLLOUTS_ON, case.obj, status, manager=POLYVER)
         return Requeue(_EVERY) if counts.moved else None
 
