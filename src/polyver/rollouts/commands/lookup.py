@@ -12,7 +12,13 @@ from typing import Any, Final
 from polyver.capability.gates import SYSTEM_NAMESPACE
 from polyver.capability.rollouts import POLICIES
 from polyver.cli.cluster import list_all, on_cluster
-from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused, UnknownName
+from polyver.cli.exit_codes import (
+    Misused,
+    ProblemsFound,
+    RequestRefused,
+    UnknownName,
+    UnreadableInput,
+)
 from polyver.client import Client, GroupVersionResource, find
 from polyver.client.cluster import ClusterAccess
 from polyver.core import listed
@@ -27,6 +33,7 @@ __all__ = [
     "MANAGER",
     "accepted",
     "again",
+    "all_of",
     "awaited",
     "change",
     "closest",
@@ -70,7 +77,7 @@ async def named(client: Client, name: str, namespace: str) -> Object:
     """Return a rollout; without a namespace, search all namespaces for the only one."""
     if namespace and (found := await find(client, ROLLOUTS_ON, name, namespace)) is not None:
         return found
-    there = [each["metadata"] for each in await list_all(client, ROLLOUTS_ON)]
+    there = [each["metadata"] for each in await all_of(client, ROLLOUTS_ON)]
     spaces = [each["namespace"] for each in there if each["name"] == name]
     if len(spaces) == 1 and not namespace:
         return await client.get(ROLLOUTS_ON, name, spaces[0])
@@ -128,6 +135,17 @@ async def accepted(client: Client, created: Object) -> Object:
     return created
 
 
+async def all_of(client: Client, kind: GroupVersionResource, namespace: str = "") -> list[Object]:
+    """Return all rollouts or policies, of all namespaces or of one."""
+    try:
+        return await list_all(client, kind, namespace)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        fact = "rollouts are not enabled on this control plane"
+        raise UnreadableInput(fact, hint="the capability definitions enables them") from None
+
+
 async def freeze_reason(client: Client) -> str | None:
     """Return the reason why rollouts are frozen; None if they are not, or nobody may read it."""
     try:
@@ -139,7 +157,7 @@ async def freeze_reason(client: Client) -> str | None:
 
 async def policy_namespace(client: Client, policy: str, namespace: str, usual: str) -> str:
     """Return the namespace of a policy: the given one, or the only one that has the policy."""
-    there = [each["metadata"] for each in await list_all(client, POLICIES, namespace)]
+    there = [each["metadata"] for each in await all_of(client, POLICIES, namespace)]
     spaces: list[str] = [each["namespace"] for each in there if each["name"] == policy]
     if len(spaces) == 1:
         return spaces[0]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.capability.gates import SYSTEM_NAMESPACE
-from polyver.cli.cluster import list_all, on_cluster
+from polyver.cli.cluster import on_cluster
 from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused, UnknownName
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.client import Client
@@ -28,6 +28,7 @@ from polyver.rollouts.commands.lookup import (
     MANAGER,
     accepted,
     again,
+    all_of,
     awaited,
     change,
     closest,
@@ -76,7 +77,7 @@ def list_rollouts(
 
     async def read(client: Client, access: ClusterAccess) -> tuple[list[Object], str | None]:
         del access
-        return await list_all(client, ROLLOUTS_ON, namespace), await freeze_reason(client)
+        return await all_of(client, ROLLOUTS_ON, namespace), await freeze_reason(client)
 
     found, freeze = on_cluster(context, read)
     found.sort(key=lambda each: each["metadata"].get("creationTimestamp", ""))
@@ -190,7 +191,7 @@ def start(
         inside = await policy_namespace(client, policy, namespace, access.namespace)
         spec = {"group": groups[0], "kind": kind, "name": name}
         lineage = lineage_of(spec, inside)
-        there = await list_all(client, ROLLOUTS_ON, inside)
+        there = await all_of(client, ROLLOUTS_ON, inside)
         for each in there:
             if request_in(each).lineage == lineage and request_in(each).to == to:
                 state = (each.get("status") or {}).get("state")
