@@ -364,6 +364,8 @@ class RolloutController(Controller[RolloutKey]):
         else:
             plan, observed, opens_at = await self._decide(case)
             await self._tell(case, plan, observed)
+        if progress.state.is_final and not self._owns(key, release):
+            return None  # a later rollout of the release has set the gate, or has opened it
         if (gate := _gate(key.name, plan)) != release.gate or not release.is_marked:
             await targets.write_gate(request.lineage, release.name, gate)
         if progress.state.is_final:
@@ -373,6 +375,14 @@ class RolloutController(Controller[RolloutKey]):
         times = [plan.wake_at - now] if plan.wake_at is not None else []
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    def _owns(self, key: RolloutKey, release: ReleaseObject) -> bool:
+        """Report whether the gate of a release is that of a rollout, or of no rollout at all."""
+        gate = release.gate
+        if not release.is_marked or gate is None:
+            return not release.is_marked
+        other = RolloutKey("rollout", key.namespace, gate.rollout)
+        return other == key or (not gate.step and not gate.returns and other not in self._rollouts)
 
     async def _tell_returned(self, case: _Case) -> Requeue | None:
         """Report how many followers still use a release that was taken back, until none does."""
