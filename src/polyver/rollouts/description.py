@@ -16,6 +16,7 @@ __all__ = [
     "StepDescription",
     "StepState",
     "SuggestedCommand",
+    "addition_text",
     "check_rules",
     "check_text",
     "state_text",
@@ -85,14 +86,14 @@ def steps_of(status: ReadOnlyObject) -> Iterator[StepDescription]:
             found = "taken back" if is_closed else "done"
         elif number == current:
             found = _WHERE_IT_STOPPED.get(state, "in progress")
-        yield StepDescription(number, _addition(each), _pause(each), found)
+        yield StepDescription(number, addition_text(each), _pause(each), found)
 
 
-def _addition(step: ReadOnlyObject) -> str:
+def addition_text(step: ReadOnlyObject) -> str:
     """Return what a step adds to the cohort.
 
-    >>> _addition({"share": "5%"}), _addition({"count": 3}), _addition({"labels": {"a": "b"}})
-    ('5%', '3 followers', 'label a=b')
+    >>> [addition_text(each) for each in ({"share": "5%"}, {"count": 3}, {"labels": {"a": "b"}})]
+    ['5%', '3 followers', 'label a=b']
     """
     if step.get("share"):
         return str(step["share"])
@@ -114,7 +115,7 @@ def steps_text(steps: Sequence[ReadOnlyObject]) -> str:
     >>> steps_text([{"share": "5%", "pause": {"for": "10m"}}, {"share": "100%"}])
     '5% → 100%'
     """
-    return " → ".join(map(_addition, steps))
+    return " → ".join(map(addition_text, steps))
 
 
 def target_text(target: ReadOnlyObject) -> str:
