@@ -87,7 +87,7 @@ def paused(cluster: Releasing) -> Releasing:
 def test_the_list_shows_each_rollout_and_a_freeze(paused: Releasing, run: Type) -> None:
     listed = run("list").out.splitlines()
     assert re.split("   +", listed[0])[2:] == [
-        *("TARGET", "TO", "STATE", "STEP", "HEALTHY", "AGE", "REASON")
+        *("TO", "STATE", "STEP", "HEALTHY", "AGE", "REASON", "TARGET")
     ]
     assert "web-1.0.1" in listed[1]
     assert "step 1 waits for approval" in listed[1]

@@ -70,10 +70,10 @@ def paused(looking: Looking) -> Looking:
 
 
 def test_without_policies_the_list_says_how_to_begin(looking: Looking) -> None:
-    words = looking.sees("/rollouts", "There are no rollouts, so every new version is used at once")
+    words = looking.sees("/rollouts", "There are no policies, so every new version is used at once")
     assert "create a RolloutPolicy" in words
     assert "docs/how-to/roll-out-a-release.md" in words
-    assert "There are no policies" in words
+    assert "There are no rollouts." in words
 
 
 def test_with_a_policy_the_list_says_when_a_rollout_starts(looking: Looking) -> None:

@@ -5,6 +5,8 @@ Each command that changes something writes one field of a Rollout, as `kubectl e
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -63,6 +65,8 @@ Namespace = Annotated[
         help="The namespace of the rollout. Default: the only namespace that has it.",
     ),
 ]
+_WIDE = 120
+"""The width of a terminal in which the list of rollouts has a column for their targets."""
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 
 
@@ -89,15 +93,17 @@ def list_rollouts(
         print_lines(f"there are no rollouts{f' in the namespace {namespace}' * bool(namespace)}")
         return
     rows, now = [], datetime.now(UTC)
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
     for each in found:
         spec, status = each["spec"], each.get("status") or {}
         target = f"{spec['target']['kind']} {spec['target']['name']}"
         names = each["metadata"]["namespace"], each["metadata"]["name"]
         state = state_text(status), status.get("step", ""), status.get("progress", "")
         age = age_of(each["metadata"].get("creationTimestamp"), now)
-        rows.append((*names, target, spec["to"], *state, age, status.get("reason", "")))
-    columns = ("NAMESPACE", "NAME", "TARGET", "TO", "STATE", "STEP", "HEALTHY", "AGE", "REASON")
-    print_table(columns, rows)
+        rows.append((*names, spec["to"], *state, age, status.get("reason", ""), target))
+    columns = ("NAMESPACE", "NAME", "TO", "STATE", "STEP", "HEALTHY", "AGE", "REASON", "TARGET")
+    shown = columns[:-1] if is_narrow else columns
+    print_table(shown, [row[: len(shown)] for row in rows], wrapped="REASON")
 
 
 @app.command

@@ -108,17 +108,14 @@ def _rows(data: Data, now: datetime) -> list[Child]:
 def _none(data: Data) -> Html:
     if data["text"] or data["state"]:
         return empty("No rollout matches.")
-    if any(each["ready"] == "True" for each in data["policies"]):
-        return empty(
-            "There are no rollouts. polyver starts one when a new version of a target is published."
-        )
-    return _without_policies("There are no rollouts, so every new version is used at once.")
+    told = " polyver starts one when a new version of a target is published."
+    return empty(f"There are no rollouts.{told if data['policies'] else ''}")
 
 
-def _without_policies(fact: str) -> Html:
+def _without_policies() -> Html:
     return tag(
         "div",
-        tag("p", fact),
+        tag("p", "There are no policies, so every new version is used at once."),
         tag(
             "p",
             "To bring new versions to their users in steps, create a RolloutPolicy: ",
@@ -127,8 +124,7 @@ def _without_policies(fact: str) -> Html:
             tag("code", "examples/rollouts"),
             " and the guide ",
             tag("code", "docs/how-to/roll-out-a-release.md"),
-            " show one. To move a single version: ",
-            tag("code", "polyver rollout start --help"),
+            " show one.",
         ),
         class_="empty",
     )
@@ -155,7 +151,7 @@ def _age(created: str, now: datetime) -> Html | None:
 
 def _policies(policies: Sequence[Data]) -> Child:
     if not policies:
-        return _without_policies("There are no policies.")
+        return _without_policies()
     rows = [
         (
             [
