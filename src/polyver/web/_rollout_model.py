@@ -46,6 +46,8 @@ class PageCounts(NamedTuple):
     failing: int = 0
     held: int = 0
     waiting: int = 0
+    idle: int = 0
+    """Those that somebody has to run, and that nobody has run with the release yet."""
 
 
 NO_COUNTS = PageCounts()

@@ -132,6 +132,7 @@ def _followers(status: ReadOnlyObject) -> Iterator[Line]:
         return
     cohort, bad = counts["cohort"], counts["failing"] + counts["held"]
     told = f"{counts['failing']} failing, {counts['held']} held"
+    told += f", {counts['idle']} not run yet" if counts.get("idle") else ""
     yield _bar("cohort", cohort, 0, total, f"{cohort} of {total} may use it")
     yield _bar("moved", moved, 0, total, f"{moved} of {cohort}, {counts['waiting']} waiting")
     healthy = counts["healthy"]

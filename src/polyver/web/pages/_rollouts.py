@@ -186,7 +186,7 @@ _PARTS = ("healthy", "moving", "held", "failing")
 def _parts(counts: Data) -> dict[str, int]:
     """Return the followers of the cohort by what the bar shows of them."""
     healthy, failing, held = counts["healthy"], counts["failing"], counts["held"]
-    moving = max(0, counts["cohort"] - healthy - failing - held)
+    moving = max(0, counts["cohort"] - healthy - failing - held - counts["idle"])
     return {"healthy": healthy, "moving": moving, "held": held, "failing": failing}
 
 
@@ -283,6 +283,8 @@ def _followers(counts: Data) -> Child:
         for name in _PARTS
         if parts[name] or name in ("healthy", "failing")
     ]
+    if counts["idle"]:
+        legend.append(tag("li", tag("span", "", class_="dot"), f"{counts['idle']:,} not run yet"))
     outside = max(0, counts["total"] - counts["cohort"])
     legend.append(tag("li", tag("span", "", class_="dot"), f"{outside:,} not in the cohort"))
     cohort = f"{counts['cohort']:,} of {counted(counts['total'], 'follower')} may use the release"
