@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from polyver.core import KubeVersion, PolyverError
+from polyver.core.plain import Schema
 from polyver.kube.objects.webhooks import Webhook
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "Scope",
 ]
 
-Schema = Mapping[str, Any]
 Scope = Literal["Namespaced", "Cluster"]
 
 

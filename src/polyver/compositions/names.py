@@ -23,6 +23,7 @@ __all__ = [
     "LONGEST_NAME",
     "PACKAGE",
     "PAUSED",
+    "PREVIOUS",
     "RESOURCE",
     "SERVED",
     "USED",
@@ -69,6 +70,10 @@ RESOURCE: Final = "crossplane.io/composition-resource-name"
 """Annotation of a composed resource with its name in the pipeline."""
 PAUSED: Final = "crossplane.io/paused"
 """Annotation (`true`) of a composite resource that must not be reconciled."""
+PREVIOUS: Final = "rollout.polyver.dev/previous-revision"
+"""Annotation of a composite resource with the CompositionRevision that it used before its current
+one. A rollback returns the composite resource to this revision.
+"""
 CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
 """Finalizer that Crossplane adds to composite resources. polyver only removes it."""
 CONNECTION: Final = "connection.crossplane.io/v1alpha1"

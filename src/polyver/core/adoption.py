@@ -64,15 +64,13 @@ def adopted(releases: Mapping[str, Adoption], *, noun: str) -> Adopted:
         return Adopted("True", "NoFollowers", "nothing follows it")
     told = [f"{name}: {each}" for name, each in releases.items()]
     more = f"; and {len(told) - _NAMED} more {noun}" if len(told) > _NAMED else ""
-    reason = _reason([*releases.values()])
+    known = releases.values()
+    if any(each.failing for each in known):
+        reason = "Failing"
+    elif any(each.held for each in known):
+        reason = "Held"
+    else:
+        reason = "Adopted" if all(each.is_settled for each in known) else "Progressing"
     return Adopted(
         "True" if reason == "Adopted" else "False", reason, "; ".join(told[:_NAMED]) + more
     )
-
-
-def _reason(known: list[Adoption]) -> str:
-    if any(each.failing for each in known):
-        return "Failing"
-    if any(each.held for each in known):
-        return "Held"
-    return "Adopted" if all(each.is_settled for each in known) else "Progressing"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from polyver.core.lineage import Dependent
 from polyver.core.rollout import CohortCounts, Exposure
 
-__all__ = ["Cohorts", "FollowerState"]
+__all__ = ["WORST_FIRST", "Cohorts", "FollowerState"]
 
 FollowerState = Literal["waiting", "moved", "healthy", "failing", "unhealthy", "held"]
 """The state of a follower towards the release of a rollout:
@@ -21,6 +21,15 @@ FollowerState = Literal["waiting", "moved", "healthy", "failing", "unhealthy", "
 `waiting` has not tried it, `moved` uses it and is not ready yet, `healthy` uses it and is healthy,
 `unhealthy` uses it and has failed, `failing` could not move, `held` would lose objects.
 """
+WORST_FIRST: Final[tuple[FollowerState, ...]] = (
+    "failing",
+    "held",
+    "unhealthy",
+    "waiting",
+    "moved",
+    "healthy",
+)
+"""The states of the references of one object, in the order in which one decides for the object."""
 _USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy")
 _Sides = tuple[bool, ...]
 _Member = tuple[float, str]

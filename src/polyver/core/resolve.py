@@ -40,6 +40,8 @@ class Policy:
     """True if a prerelease may be chosen without an exact selector."""
     keeps: frozenset[type] = frozenset()
     """The types of selectors with which a dependent keeps its pin when newer releases appear."""
+    keeps_closed: bool = False
+    """True if a dependent that keeps its pin does so even if a rollout takes the release back."""
     moves_when_unmatched: bool = False
     """If the selector does not match the pin: True to move the dependent, False for an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
@@ -275,7 +277,7 @@ class Question(NamedTuple):
             if self.policy.moves_when_unmatched:
                 return None
             raise NoMatch(self, self._mismatch(release, "pin"))
-        return release if self.sees(release) else None
+        return release if self.policy.keeps_closed or self.sees(release) else None
 
     def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
         """Return the pinned release if it is usable and an earlier move to `chosen` failed."""
@@ -447,7 +449,7 @@ class Question(NamedTuple):
         if failed is not None and failed.to == release.pin:
             return failed.why or "the move to it failed"
         if lineage.exactly(chosen.version) > lineage.exactly(release.version):
-            return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
+            return f"{chosen.name} is {'newer' if isinstance(chosen.version, SemVer) else 'higher'}"
         return f"{chosen.name} is in use"
 
 
@@ -506,7 +508,3 @@ def _in_series(lineage: Lineage, series: Series) -> tuple[str, ...]:
         if found >> position & 1 and not release.stage.is_gone
     ]
     return tuple(known[-3:])
-
-
-def _is_semver(release: Release) -> bool:
-    return isinstance(release.version, SemVer)

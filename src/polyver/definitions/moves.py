@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from polyver.core import FailedMove, PolyverError, Release, Resolution, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role
+from polyver.core.rollout import waiting_moves
 from polyver.definitions.names import ALLOW_DELETION, TYPES
 from polyver.definitions.rendered_objects import rendered_from
 from polyver.definitions.resolution import ChosenVersion, Homes, choose, resolution_data
@@ -143,9 +144,9 @@ def one_at_a_time(
 ) -> ReleaseChoice:
     """Let an application move in one rollout at a time; the other moves wait.
 
-    So a check that fails concerns the rollout that caused it. A move waits while the application
-    moves to a release of another rollout, and until it is healthy with that release. `uses` are the
-    references with their failed moves: for these, no other move waits.
+    A move waits while the application moves to a release of another rollout, and until it is
+    healthy with that release. `uses` are the references with their failed moves: for these, no
+    other move waits.
     """
     failed = {(x.at, x.failed_move.to) for use in uses if (x := use.dependent).failed_move}
     moving, rollouts = [], []
@@ -156,12 +157,13 @@ def one_at_a_time(
         if dependent.pin == release.pin:
             rollouts += [] if healthy else [release.gate.rollout]
         elif dependent.at in choice.kept and (dependent.at, release.pin) not in failed:
-            moving += [] if is_taken_back(each.resolution) else [(dependent.at, release.gate)]
-    going = {*(rollouts or [gate.rollout for _, gate in moving[:1]])}
-    waiting = {at for at, gate in moving if gate.rollout not in going}
+            move = dependent.at, release.gate.rollout
+            moving += [] if is_taken_back(each.resolution) else [move]
+    waiting = waiting_moves(moving, rollouts)
     if not waiting:
         return choice
-    reason = f"kept: it moves to the next version after rollout {min(going)}"
+    going = min(rollouts) if rollouts else moving[0][1]
+    reason = f"kept: it moves to the next version after rollout {going}"
     held = {at: choice.kept[at] for at in waiting}
     told = {
         at: replace(kept, resolution=kept.resolution._replace(reason=reason))

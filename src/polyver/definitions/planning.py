@@ -6,11 +6,11 @@ It writes nothing. `polyver plan` and the preflight of rollouts use the same cod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from polyver.client import Client, Discovery, GroupVersionResource, find
+from polyver.client import Client, Discovery, GroupVersionResource, find, for_each
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.core.preflight import Identity, Outcome, Preflight, PreflightReport, identity_of
@@ -118,7 +118,7 @@ async def plan_on(
         await planner.publish(each)
     wanted = {_name(each): each for each in applications}
     names = sorted({*wanted, *planner.touched})
-    await _for_each(names, lambda name: planner.deploy(name, wanted.get(name)))
+    await for_each(names, lambda name: planner.deploy(name, wanted.get(name)), at_once=_AT_ONCE)
     return planner.finished()
 
 
@@ -138,7 +138,7 @@ async def preflight_of(
     if published is not None and opened is not None:
         known[namespace] = published.restate(replace(opened, gate=None))
     planner = _Planner(client, state, "refuse", cluster, await client.discover())
-    await _for_each(names, planner.deploy_live)
+    await for_each(names, planner.deploy_live, at_once=_AT_ONCE)
     return planner.finished().report
 
 
@@ -146,17 +146,6 @@ _AT_ONCE: Final = 4
 """Number of concurrent renderings. It is limited because some engines, such as cue, start a process
 for each rendering.
 """
-
-
-async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
-    """Call `work` for each name, with a limited number of concurrent calls."""
-    left = iter(names)
-
-    async def worker() -> None:
-        for name in left:
-            await work(name)
-
-    await asyncio.gather(*(worker() for _ in range(_AT_ONCE)))
 
 
 def _name(obj: Object) -> str:

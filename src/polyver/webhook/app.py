@@ -32,12 +32,17 @@ from polyver.kube.http.http import (
     start,
 )
 from polyver.kube.http.logs import Log
-from polyver.kube.http.memory import memory_limit
 from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.admission import AdmissionChain
 from polyver.webhook.admission import Act, admit
-from polyver.webhook.budget import MemoryBudget, MemoryBudgetExceeded, MemoryReservation, estimated
+from polyver.webhook.budget import (
+    MemoryBudget,
+    MemoryBudgetExceeded,
+    MemoryReservation,
+    estimated,
+    memory_limit,
+)
 from polyver.webhook.configurations import MUTATE, VALIDATE
 from polyver.webhook.conversion import CallsFunctions, Converters, Reviews
 from polyver.webhook.metrics import WebhookMetrics

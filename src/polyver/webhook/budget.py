@@ -13,15 +13,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import TypeVar
 
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["MemoryBudget", "MemoryBudgetExceeded", "MemoryReservation", "MemoryShare", "estimated"]
+__all__ = [
+    "MemoryBudget",
+    "MemoryBudgetExceeded",
+    "MemoryReservation",
+    "MemoryShare",
+    "estimated",
+    "memory_limit",
+]
 
 T = TypeVar("T")
 _MIB = 1 << 20
@@ -37,6 +45,10 @@ _OBJECT = 160
 """The bytes that an object or a list takes in Python."""
 _VALUE = 40
 """The bytes of each value inside an object or a list."""
+_NO_LIMIT = 1 << 60
+"""The value above which a number from control groups version 1 means that there is no limit."""
+_MACHINE_SHARE = 4
+"""Without a limit, the process may use the memory of the machine divided by this number."""
 
 
 class MemoryBudgetExceeded(ApiError):
@@ -165,3 +177,46 @@ def estimated(body: bytes | bytearray) -> int:
     """
     objects = body.count(b"{") + body.count(b"[")
     return _COPIES * len(body) + _OBJECT * objects + _VALUE * body.count(b",")
+
+
+def memory_limit(root: Path = Path("/")) -> int:
+    """Return the number of bytes of memory that this process may use.
+
+    This is the smallest limit of the process's control group and its parent groups. Control groups
+    of version 1 and version 2 are read. In a container, the folder /sys/fs/cgroup itself may be the
+    group of the container, so the limit in this folder also counts.
+    """
+    limits = [
+        int(text)
+        for file in _limit_files(root)
+        if (text := _read_file(file)).isdecimal() and int(text) < _NO_LIMIT
+    ]
+    return min(limits, default=_machine_memory(root) // _MACHINE_SHARE)
+
+
+def _limit_files(root: Path) -> Iterator[Path]:
+    groups = root / "sys/fs/cgroup"
+    for line in _read_file(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            base, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            base, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        own = PurePosixPath(path.lstrip("/"))
+        yield from (base / each / name for each in (own, *own.parents))
+
+
+def _machine_memory(root: Path) -> int:
+    for line in _read_file(root / "proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 4 << 30
+
+
+def _read_file(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""

@@ -35,13 +35,12 @@ from polyver.apis.conversion.rules import (
     ValuesRule,
 )
 from polyver.apis.conversion.values import MISSING
-from polyver.core.plain import Object
+from polyver.core.plain import Object, Schema
 from polyver.languages.values.strings import same, shown
 
 __all__ = ["FieldConversion", "How", "Ledger", "Observed", "TracedValue", "ledger", "trace"]
 
 How = Literal["kept", "moved", "transformed", "carried"]
-Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,12 @@ from polyver.apis.conversion.rules import (
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
 from polyver.apis.definition import Definition
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema import is_valid
 from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
 from polyver.languages.values.strings import shown
 
 __all__ = ["check_types", "fitting"]
-
-Schema = Mapping[str, Any]
 
 
 def fitting(

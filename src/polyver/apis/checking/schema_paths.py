@@ -8,11 +8,10 @@ from typing import Any
 
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.schemas import child, items, knows
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "places", "schema_at", "show"]
-
-Schema = Mapping[str, Any]
 
 
 class Inside(Enum):

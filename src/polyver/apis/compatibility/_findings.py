@@ -7,12 +7,13 @@ schema allows, write a path as text, and remove the documentation from a schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from polyver.apis.compatibility._rules import RULES, FindingSeverity
+from polyver.core.plain import Schema
 
 __all__ = [
     "ALTERNATIVES",
@@ -31,8 +32,6 @@ __all__ = [
     "types_of",
     "within",
 ]
-
-Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

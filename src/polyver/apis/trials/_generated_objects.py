@@ -14,7 +14,7 @@ from typing import Any
 
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Place
 from polyver.core import PolyverError
-from polyver.core.plain import Object
+from polyver.core.plain import Object, Schema
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema as Compiled
 from polyver.kube.objects.schema import compile_schema
@@ -22,7 +22,6 @@ from polyver.languages.values.strings import same
 
 __all__ = ["MissingHypothesis", "Mixer", "drawn", "shrunk"]
 
-Schema = Mapping[str, Any]
 _TRIES = 20
 _META = ("apiVersion", "kind", "metadata")
 _TYPES: Mapping[str, tuple[type, ...]] = {

@@ -10,11 +10,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema import compile_schema, is_valid, python_pattern
 
 __all__ = ["objects_from_schema"]
 
-Schema = Mapping[str, Any]
 _META = ("apiVersion", "kind", "metadata")
 _NAMES = st.from_regex("[a-z]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

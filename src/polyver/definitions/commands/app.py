@@ -18,12 +18,12 @@ from polyver.cli.output import (
     print_lines,
     print_table,
 )
-from polyver.cli.ownership import owner_of, replace_for
 from polyver.client.field_managers import POLYVER
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in
 from polyver.definitions.commands.lock import lock_in
+from polyver.definitions.commands.ownership import owner_of, replace_for
 from polyver.definitions.commands.state import (
     APPLICATIONS_ON,
     Context,

@@ -30,10 +30,7 @@ __all__ = [
     "not_allowed",
     "not_found",
     "required",
-    "too_large",
-    "too_long",
     "too_many",
-    "type_invalid",
     "unsupported",
 ]
 
@@ -110,11 +107,6 @@ def invalid_field(field: str, value: object, problem: str) -> Cause:
     return Cause(field, f"Invalid value: {shown(value)}: {problem}")
 
 
-def type_invalid(field: str, value: object, problem: str) -> Cause:
-    """Build the cause for a value of the wrong type."""
-    return Cause(field, f"Invalid value: {shown(value)}: {problem}", "FieldValueTypeInvalid")
-
-
 def required(field: str, problem: str = "") -> Cause:
     """Build the cause for a missing value."""
     return Cause(
@@ -137,12 +129,6 @@ def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
     values = ", ".join(shown(each) for each in known)
     supported = f": supported values: {values}" if values else ""
     return Cause(field, f"Unsupported value: {shown(value)}{supported}", "FieldValueNotSupported")
-
-
-def too_long(field: str, most: int) -> Cause:
-    """Build the cause for a string with too many bytes."""
-    unit = "byte" if most == 1 else "bytes"
-    return Cause(field, f"Too long: may not be more than {most} {unit}", "FieldValueTooLong")
 
 
 def too_many(field: str, found: int, most: int) -> Cause:
@@ -227,11 +213,6 @@ def not_allowed() -> ApiError:
 def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiError:
     """Build the error for a revision or token that is no longer available."""
     return ApiError(410, "Expired", message, metadata=metadata)
-
-
-def too_large(most: int) -> ApiError:
-    """Build the error for a request body that is too large."""
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
 
 
 def internal(message: str) -> ApiError:

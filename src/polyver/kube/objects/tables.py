@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -31,7 +31,6 @@ __all__ = [
     "custom_printer",
     "human_duration",
     "partial_metadata",
-    "partial_metadata_list",
     "to_table",
 ]
 
@@ -111,18 +110,6 @@ def partial_metadata(obj: Object, api_version: str = META) -> Object:
     """Build the PartialObjectMetadata of an object."""
     metadata = obj.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
-
-
-def partial_metadata_list(
-    objects: Iterable[Object], list_metadata: Mapping[str, Any], api_version: str = META
-) -> Object:
-    """Build the PartialObjectMetadataList of a list of objects."""
-    return {
-        "kind": "PartialObjectMetadataList",
-        "apiVersion": api_version,
-        "metadata": dict(list_metadata),
-        "items": [partial_metadata(obj, api_version) for obj in objects],
-    }
 
 
 def custom_printer(columns: Sequence[Mapping[str, Any]] | None) -> Printer:

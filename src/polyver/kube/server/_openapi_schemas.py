@@ -16,13 +16,12 @@ from polyver.kube.server._openapi_types import (
     META,
     REF,
     STANDARD,
+    Schema,
     machinery,
     referring,
 )
 
 __all__ = ["Components", "CustomSchema", "component_name"]
-
-Schema = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

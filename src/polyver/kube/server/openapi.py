@@ -18,11 +18,10 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server._openapi_paths import paths_of
 from polyver.kube.server._openapi_schemas import Components, CustomSchema
-from polyver.kube.server._openapi_types import REF
+from polyver.kube.server._openapi_types import REF, Schema
 
 __all__ = ["CustomSchema", "OpenApi", "SchemaOf"]
 
-Schema = dict[str, object]
 
 _DEFINITIONS = "#/definitions/"
 _UNKNOWN_TO_V2 = {"oneOf", "anyOf", "allOf", "not", "default", "nullable", "example"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from polyver.core.plain import Schema
 from polyver.languages.cel import _types as types
 from polyver.languages.cel._names import escape
 from polyver.languages.cel._types import CelType
@@ -39,7 +40,6 @@ _TEXTS = {
     "date": DeclaredType(types.TIMESTAMP, 12, 12),
     "date-time": DeclaredType(types.TIMESTAMP, 32, 21),
 }
-Schema = Mapping[str, Any]
 
 
 def with_metadata(schema: Schema) -> Schema:

@@ -35,7 +35,7 @@ from polyver.controllers.owned_objects.inventory import (
 )
 from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core import PolyverError
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.definitions.controllers.applications._apply import (
     ApplicationApplier,
     ApplicationApplyProblem,
@@ -99,7 +99,6 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["ApplicationController"]
 
-_Data = Mapping[str, Any]
 _DEFINITIONS = [GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
@@ -232,7 +231,9 @@ class ApplicationController(Controller[Key]):
 
         If a release does not work, the references that would move to it keep their current release.
         """
-        failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
+        failed: Mapping[MoveTarget, ReadOnlyObject] = failed_before(
+            found, options.targets, options.inputs
+        )
         passing = any(each["reason"] in PASSING for each in failed.values())
         # Failed moves are retried if the API server serves new kinds, or if the back-off is over.
         again = key in self._due or (passing and not self._retries.left(key))
@@ -253,7 +254,12 @@ class ApplicationController(Controller[Key]):
         return self._sooner(result, failed, key, tried=again)
 
     def _sooner(
-        self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
+        self,
+        result: Requeue | None,
+        failed: Mapping[MoveTarget, ReadOnlyObject],
+        key: Key,
+        *,
+        tried: bool,
     ) -> Requeue | None:
         """Return `result`.
 

@@ -7,11 +7,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from polyver.client import Client, Clock, GroupVersionResource, find
 from polyver.core import PolyverError
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.definitions.kinds import GROUP, REVISIONS, STORED
 from polyver.definitions.publishing import known_revision
 from polyver.definitions.rendering import Engines, Rendered, cluster_version, render, revisions_of
@@ -33,7 +33,6 @@ _BUILT_IN: Final = frozenset({"gotemplate"})
 _LONGEST: Final = 500
 _HINT: Final = "it is retried in a minute; simplify the template"
 
-_Data = Mapping[str, Any]
 _Name = tuple[str, str]
 """Namespace and name of a DefinitionRevision."""
 
@@ -56,12 +55,12 @@ class _Stopwatch:
     def __init__(self) -> None:
         # The tuple is replaced as a whole for each component. So the other thread never reads
         # values of two components.
-        self._now: tuple[str, float, list[tuple[_Data, float]]] = ("", math.inf, [])
+        self._now: tuple[str, float, list[tuple[ReadOnlyObject, float]]] = ("", math.inf, [])
 
     def component(self, at: str) -> None:
         self._now = at, time.monotonic(), []
 
-    def template(self, resolution: _Data) -> None:
+    def template(self, resolution: ReadOnlyObject) -> None:
         self._now[2].append((resolution, time.monotonic()))
 
     @property
@@ -69,7 +68,7 @@ class _Stopwatch:
         """Seconds since the current component's rendering started; 0 before the first component."""
         return max(time.monotonic() - self._now[1], 0.0)
 
-    def slowest(self) -> tuple[str, _Data | None]:
+    def slowest(self) -> tuple[str, ReadOnlyObject | None]:
         """Return the path of the current component, and the resolution of its slowest template."""
         at, _, begun = self._now
         ends = [*(started for _, started in begun[1:]), time.monotonic()]
@@ -132,7 +131,9 @@ class Renderer:
         except TimeoutError:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
-    def _too_long(self, application: Object, at: str, resolution: _Data | None) -> RenderingTimeout:
+    def _too_long(
+        self, application: Object, at: str, resolution: ReadOnlyObject | None
+    ) -> RenderingTimeout:
         """Build the error for a timeout, and record the slowest template in `_slow`."""
         limit = f"took longer than {self._deadline:g} seconds to render"
         if resolution is None:

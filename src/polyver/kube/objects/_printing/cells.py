@@ -234,11 +234,12 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 def labels(path: str) -> CellOf:
     """Build a cell function for the labels at a path, written as a label selector."""
-    return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
 
+    def cell(obj: Object, _: datetime) -> Cell:
+        found: Mapping[str, str] = at(obj, path) or {}
+        return ",".join(sorted(f"{key}={value}" for key, value in found.items())) or "<none>"
 
-def joined_labels(found: Mapping[str, str]) -> str:
-    return ",".join(sorted(f"{key}={value}" for key, value in found.items()))
+    return cell
 
 
 def selector(path: str, empty: str = "<none>") -> CellOf:

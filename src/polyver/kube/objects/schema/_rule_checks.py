@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema.printed_schema import rule_text
 from polyver.kube.objects.status import Cause, forbidden_field
 from polyver.languages import cel
@@ -17,7 +18,6 @@ _RULES: Final = "x-kubernetes-validations"
 _MOST_PER_RULE: Final = 10_000_000
 _MOST_IN_ALL: Final = 100_000_000
 _ENDLESS: Final = 2**64 - 1
-Schema = Mapping[str, Any]
 
 
 @dataclass(slots=True)

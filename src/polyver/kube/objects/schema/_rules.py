@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema._declared_paths import rule_path
 from polyver.kube.objects.schema.structure import NEW, OldItems, StructuralSchema, is_unchanged
 from polyver.kube.objects.status import Cause
@@ -20,7 +21,6 @@ MOST_COST: Final = 10_000_000
 _LONGEST_MESSAGE: Final = 5 * 1024
 _RULES = "x-kubernetes-validations"
 _SPENT = "running out of cost budget, no further validation rules will be run"
-Schema = Mapping[str, Any]
 
 
 def has_rules(schema: Schema) -> bool:

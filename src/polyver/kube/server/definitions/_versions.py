@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.core.plain import Object
+from polyver.core.plain import Object, Schema
 from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
 from polyver.kube.objects.schema.printed_schema import declared
@@ -210,7 +210,6 @@ def schemas_of(spec: Mapping[str, Any]) -> Iterable[Object]:
             yield schema
 
 
-Schema = Mapping[str, Any]
 _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
