@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.rollouts.composing import COMPOSITION, FUNCTION, Composing, packages
 from tests.rollouts.releasing import BAD, ROLLOUTS, Releasing, version
 from tests.walks.support import eventually
 from tests.web.browser import NAMES, Tab, browser, program
@@ -183,6 +184,33 @@ def test_a_release_links_to_the_rollout_that_holds_it(paused: Looking) -> None:
     assert ROLLOUT in links
     links = [each.get("href") for name, each in paused.visitor.see(ROLLOUT).tags if name == "a"]
     assert LINEAGE in links
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [(COMPOSITION, "composition/stacks"), (FUNCTION, "maker")],
+    ids=["composition", "function"],
+)
+def test_revisions_of_compositions_link_to_their_rollouts(
+    target: dict[str, str], path: str, tmp_path: Path
+) -> None:
+    capabilities, file = ("apis", "compositions"), packages(tmp_path)
+    with EmbeddedServer(capabilities=capabilities, packages=file, page=True) as server:
+        platform, visitor = Composing(server), Visitor(server.page)
+        platform.prepare()
+        platform.stacks(4)
+        platform.policy(target, APPROVED, {"share": "100%"})
+        name = platform.publish(target, "better")
+        platform.reaches(name, "Paused", "1/2")
+        lineage = {"capability": "compositions", "path": path}
+        rollout = f"polyver-system/{name}"
+        eventually(lambda: visitor.data(f"/rollouts/{rollout}")["lineage"] == lineage)
+
+        def holder() -> str:
+            releases = visitor.lineage("compositions", path)["releases"]
+            return str(next(each.get("rollout") for each in releases if each["name"] == name))
+
+        eventually(lambda: holder() == rollout)
 
 
 def test_a_deleted_rollout_disappears(paused: Looking) -> None:

@@ -22,6 +22,7 @@ from polyver.compositions.decisions import (
     read_definition,
 )
 from polyver.compositions.decisions import KnownCompositionRevision as Known
+from polyver.compositions.kinds import COMPOSITION_GROUP
 from polyver.compositions.packages import CompositionPipeline, pipeline_of
 from polyver.core import Lineage, Pin
 from polyver.core.plain import Object
@@ -29,6 +30,7 @@ from polyver.web.sources import (
     LineageKey,
     LineageRequest,
     PageLineage,
+    PublisherKey,
     ReleaseDetails,
     UnresolvedRequest,
 )
@@ -125,6 +127,7 @@ def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView
         "composition",
         facts={"composes": newest.target},
         details=details,
+        publisher=PublisherKey(COMPOSITION_GROUP, "Composition", "", name),
     )
 
 

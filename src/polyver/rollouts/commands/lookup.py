@@ -143,7 +143,9 @@ async def all_of(client: Client, kind: GroupVersionResource, namespace: str = ""
         if error.code != 404:
             raise
         fact = "rollouts are not enabled on this control plane"
-        raise UnreadableInput(fact, hint="the capability definitions enables them") from None
+        raise UnreadableInput(
+            fact, hint="the capabilities definitions and compositions enable them"
+        ) from None
 
 
 async def freeze_reason(client: Client) -> str | None:
