@@ -154,8 +154,8 @@ def test_composite_resources_that_name_a_revision_or_keep_theirs_are_not_moved(
     name = platform.publish_composition("2")
     first = platform.reaches(name, "Paused", "1/2")["dependents"]
     assert first["total"] == NUMBER
-    chosen = {"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": name}}
-    platform.stack(102, **chosen)
+    chosen = {"name": name}
+    platform.stack(102, compositionUpdatePolicy="Manual", compositionRevisionRef=chosen)
     eventually(lambda: platform.written("composition").get("s102") == "2")
     platform.ask(name, aborted=True)
     platform.reaches(name, "Aborted", "1/2")

@@ -1,7 +1,8 @@
 """Compositions and Functions in the form that rollouts need: releases, followers, the preflight.
 
-A follower is a composite resource that moves to new revisions by itself. Its state is read from its
-status, where the controller of composite resources reports moves, failures and readiness.
+A follower is a composite resource that moves to new revisions automatically. Rollouts read the
+state of a follower from its status, in which the controller of composite resources reports moves,
+failures and readiness.
 """
 
 from __future__ import annotations
@@ -72,14 +73,15 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["LiveController", "RevisionTargets", "rollout_targets"]
 
 _ADDED_LABELS: Final = (CONTENT, COMPOSITION, PACKAGE)
-"""Labels that polyver adds to revisions."""
+"""Labels that polyver adds to revisions. A user does not set them."""
 
 
 @dataclass(slots=True)
 class LiveController:
     """The controller of composite resources that runs in this process.
 
-    Rollouts use its calls of functions, for preflights and for their errors and latency.
+    For a preflight, a rollout calls functions through it. For the checks of errors and latency, a
+    rollout reads the calls that it has made.
     """
 
     controller: CompositeController | None = None
@@ -97,7 +99,7 @@ class _Composite:
 
     composition: str
     used: str
-    """The CompositionRevision that it uses."""
+    """Name of the CompositionRevision that the composite resource uses."""
     previous: str
     dependent: Dependent
     selector: Selector
@@ -113,7 +115,7 @@ class _Use(NamedTuple):
 
     lineage: str
     used: str
-    """The revision that it uses; empty if it was never composed."""
+    """Name of the revision that it uses; empty if the composite resource was never composed."""
     previous: str
     selector: Selector
     policy: Policy
@@ -121,17 +123,17 @@ class _Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Revised:
-    """One of the two kinds of objects with revisions."""
+    """Describes one of the two kinds of objects with revisions: Composition or Function."""
 
     kind: Literal["Composition", "Function"]
     owners: GroupVersionResource
     revisions: GroupVersionResource
     label: str
-    """The label of a revision with the name of its owner."""
+    """Key of the label of a revision that has the name of its Composition or Function."""
     has_calls: bool
     lineage: Callable[[str, Iterable[Object]], Lineage]
     is_published: Callable[[Object], bool]
-    """Reports whether composite resources can be composed with a revision."""
+    """Reports whether composite resources can use a revision now."""
 
 
 def _composition_lineage(name: str, revisions: Iterable[Object]) -> Lineage:
@@ -168,12 +170,12 @@ _FUNCTIONS: Final = _Revised(
 
 
 def rollout_targets(client: Client, live: LiveController) -> list[RevisionTargets]:
-    """Return Compositions and Functions as rollouts see them."""
+    """Return the rollout targets for Compositions and for Functions."""
     return [RevisionTargets(client, live, each) for each in (_COMPOSITIONS, _FUNCTIONS)]
 
 
 class RevisionTargets:
-    """The lineages of Compositions or of Functions, and their followers: composite resources."""
+    """The lineages of Compositions or of Functions. Their followers are composite resources."""
 
     noun = "composite resources"
 
@@ -184,13 +186,13 @@ class RevisionTargets:
         self.kinds: Sequence[tuple[str, str]] = [(revised.owners.group, revised.kind)]
         self.has_calls = revised.has_calls
         self._labels: dict[str, Mapping[str, str]] = {}
-        """The labels of the Compositions or Functions, by name."""
+        """The labels of each Composition or Function, by its name."""
         self._revisions: dict[str, dict[str, Object]] = {}
-        """The revisions, by the names of their owner and of the revision."""
+        """The revisions, by the name of their Composition or Function and by their own name."""
         self._pipelines: dict[str, CompositionPipeline] = {}
-        """The steps of CompositionRevisions."""
+        """The steps of each CompositionRevision, by the name of the revision."""
         self._users: dict[str, set[CompositeKey]] = {}
-        """The composite resources that use each CompositionRevision."""
+        """The composite resources that use a CompositionRevision, by the name of the revision."""
         self._composites = FollowerIndex[CompositeKey, _Composite](
             topics=lambda each: [use.lineage for use in self._uses(each)],
             topic=lambda lineage: lineage.name,
@@ -257,7 +259,7 @@ class RevisionTargets:
         return {change.key.name}
 
     def _observe_revision(self, kind: ResourceKind, change: Change[Object]) -> set[object]:
-        """Record a change of a revision; return the names of the lineages that have changed."""
+        """Record a change of a revision. Return the names of the lineages that have changed."""
         del kind
         owners = {self._owner(each) for each in (change.before, change.after) if each is not None}
         before = {owner: self._lineage(owner) for owner in owners}
@@ -272,7 +274,7 @@ class RevisionTargets:
         return {*owners}
 
     def _owner(self, revision: Object) -> str:
-        """Return the name of the Composition or Function of a revision."""
+        """Return the name of the Composition or Function to which a revision belongs."""
         return str((revision["metadata"].get("labels") or {}).get(self._revised.label, ""))
 
     def _observe_steps(
@@ -340,7 +342,10 @@ class RevisionTargets:
         return lineage_with_open(self._lineage(lineage.name), release)
 
     def _uses(self, composite: _Composite) -> Iterator[_Use]:
-        """Yield the references of a composite resource to lineages of this kind."""
+        """Yield the references of a composite resource to Compositions, or to functions.
+
+        Which of the two depends on `revised`.
+        """
         if self._revised is _COMPOSITIONS:
             if composite.composition and composite.policy is not COMPOSITIONS_MANUAL:
                 yield _Use(
@@ -368,7 +373,10 @@ class RevisionTargets:
         opened: Lineage,
         to: str,
     ) -> tuple[Dependent, FollowerState] | None:
-        """Return the worst state of the references of a composite resource towards a release."""
+        """Return the state of a composite resource as a follower of the release `to`.
+
+        It is the worst state of its references to the lineage. Return None if none of them follows.
+        """
         del key
         states = {
             _towards(composite, use, opened, to)
@@ -396,9 +404,10 @@ class RevisionTargets:
 
 
 def _towards(composite: _Composite, use: _Use, opened: Lineage, to: str) -> FollowerState | None:
-    """Return the state of a reference for a release. Return None if it does not follow the release.
+    """Return the state of a reference as a follower of the release `to`.
 
-    `opened` is the lineage without the gate of the release.
+    Return None if it does not follow the release. `opened` is the lineage in which the gate of the
+    release is removed.
     """
     if isinstance(use.selector, Exact):
         return None
@@ -424,14 +433,20 @@ def _pin(lineage: Lineage, revision: str) -> Pin | None:
 
 
 def _is_same(before: Lineage, after: Lineage, release: str) -> bool:
-    """Report whether a release has the same followers; its own gate is ignored."""
+    """Report whether a release has the same followers in both states of its lineage.
+
+    A change of the release's own gate makes no difference.
+    """
     opened = (lineage_with_open(each, release) for each in (before, after))
     was, now = (each.releases if each is not None else None for each in opened)
     return was == now
 
 
 def _series(release: Release) -> str:
-    """Return the labels that users select. Other labels have other followers."""
+    """Return the labels of a release that users may select, as text.
+
+    Releases with different labels may have different followers.
+    """
     chosen = {name: text for name, text in release.labels.items() if name not in _ADDED_LABELS}
     return encode_json(dict(sorted(chosen.items()))).decode()
 
@@ -445,7 +460,7 @@ def _labels_in(kind: ResourceKind, obj: Object) -> dict[str, str]:
 
 
 def _revision_in(kind: ResourceKind, obj: Object) -> Object:
-    """Return the part of a revision that decides who may use it."""
+    """Return the fields of a revision that decide which composite resources may use it."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
     names = ("name", "labels", "annotations", "deletionTimestamp", "ownerReferences")
@@ -484,8 +499,9 @@ def _composite_in(kind: ResourceKind, obj: Object) -> _Composite:
 def _health(obj: Object) -> FollowerState:
     """Return the health of a composite resource.
 
-    The health is unknown while the conditions are about an earlier generation: the composite
-    resource has begun to move, or a user has edited it.
+    It is `moved`, which means that the health is not known yet, if the composite resource is not
+    ready, or if its conditions are about an earlier generation: it has begun to move, or a user has
+    edited it.
     """
     synced, ready = find_condition(obj, "Synced") or {}, find_condition(obj, "Ready") or {}
     if synced.get("observedGeneration") != obj["metadata"].get("generation"):

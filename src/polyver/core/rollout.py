@@ -413,10 +413,15 @@ def _failed(
 def _in_step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    """Wait until the cohort has moved and the checks pass, then continue."""
+    """Wait until the cohort has moved and the checks pass, then continue.
+
+    In the pause after a step, a check that has no result for a moment does not end the pause.
+    """
     if not seen.counts.waiting and all(each.verdict != "Waiting" for each in seen.checks):
         return _after_step(rollout, progress, seen, now)
-    state = RolloutState.PAUSED if rollout.paused else RolloutState.PROGRESSING
+    is_pause = progress.state is RolloutState.PAUSED and progress.passed_at is not None
+    stays = rollout.paused or (is_pause and not seen.counts.waiting)
+    state = RolloutState.PAUSED if stays else RolloutState.PROGRESSING
     return replace(progress, state=state, reason=_waiting(rollout, seen))
 
 

@@ -1,7 +1,8 @@
 """Definitions in the form that rollouts need: releases, followers, and the preflight.
 
-A follower is an application with a reference that moves to new versions by itself. Its state is
-read from its status, where the controller of applications reports moves, failures and health.
+A follower is an application with a reference that moves to new versions automatically. Rollouts
+read the state of a follower from its status, in which the controller of applications reports moves,
+failures and health.
 """
 
 from __future__ import annotations
@@ -74,9 +75,9 @@ class _Definition:
     labels: tuple[tuple[str, str], ...]
 
     def is_same_for(self, release: str, other: _Definition) -> bool:
-        """Report whether the release has the same followers in both states.
+        """Report whether `release` has the same followers after a change to the state `other`.
 
-        The gate of the release itself is ignored.
+        A change of the release's own gate makes no difference.
         """
         opened = [
             tuple(replace(r, gate=None) if r.name == release else r for r in each.releases)
@@ -153,7 +154,7 @@ class DefinitionTargets:
         return {name for use in both if (name := self._meant(use)) is not None}
 
     def _published(self, key: Key) -> Iterable[LineageName]:
-        """Return the lineages to which a revision of this name may belong."""
+        """Return the lineages to which the revision `key` may belong, according to its name."""
         return [
             each
             for each in self._definitions
@@ -217,7 +218,10 @@ class DefinitionTargets:
     def _state(
         self, key: Key, application: _Application, lineage: LineageName, opened: Lineage, to: str
     ) -> tuple[Dependent, FollowerState] | None:
-        """Return the worst state of the references of an application towards a release."""
+        """Return the state of an application as a follower of the release `to`.
+
+        It is the worst state of its references to the lineage. Return None if none of them follows.
+        """
         del key
         states: dict[FollowerState, Dependent] = {}
         for use in application.uses:
@@ -231,10 +235,7 @@ class DefinitionTargets:
         return (states[worst], worst) if worst is not None else None
 
     def _meant(self, use: DefinitionUse) -> LineageName | None:
-        """Return the definition to which a reference refers.
-
-        Return None if there is no such definition.
-        """
+        """Return the definition to which a reference refers. Return None if there is none."""
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
         names = {each: LineageName(GROUP, use.kind, each, use.definition) for each in places}
         home = home_of(use, [each for each, name in names.items() if name in self._definitions])
@@ -261,11 +262,11 @@ class DefinitionTargets:
 def state_towards(
     use: DefinitionUse, opened: Lineage, release: str, health: FollowerState
 ) -> FollowerState | None:
-    """Return the state of a reference for a release. Return None if it does not follow the release.
+    """Return the state of a reference as a follower of a release.
 
-    `opened` is the lineage without the gate of the release. A reference follows the release if this
-    lineage resolves it to the release, and if neither a lock nor the selector of the reference
-    names the release.
+    Return None if the reference does not follow the release. `opened` is the lineage in which the
+    gate of the release is removed. A reference follows the release if this lineage resolves it to
+    the release, and if neither a lock nor the selector of the reference names the release.
     """
     dependent = use.dependent
     if dependent.lock is not None or use.held:
@@ -286,7 +287,10 @@ def state_towards(
 
 
 def _series(release: Release) -> str:
-    """Return the series whose followers can get a release. Followers of 1.2 never get 1.3.0."""
+    """Return the series of a release: `1.2` for 1.2.3. It is empty for a numbered revision.
+
+    References that request this series never get a release of another series.
+    """
     version = release.version
     return f"{version.major}.{version.minor}" if isinstance(version, SemVer) else ""
 

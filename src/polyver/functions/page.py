@@ -1,4 +1,4 @@
-"""Data for the web page: functions as lineages, phases that use functions, and ActionSet runs."""
+"""Data for the web page: functions as lineages, the phases that use them, and ActionSet runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Blueprint:
     uid: str
     labels: tuple[tuple[str, str], ...]
     phases: tuple[tuple[str, Phase], ...]
-    """Each phase with the name of its action."""
+    """All phases, each with the name of its action."""
     problem: str
 
 
@@ -51,12 +51,12 @@ class _ActionSet:
     uid: str
     labels: tuple[tuple[str, str], ...]
     wishes: tuple[tuple[str, str, str, str], ...]
-    """For each action: its path, blueprint, name and preferred version."""
+    """Path, blueprint, name and preferred version of each action that has a preferred version."""
     run: PageRun
 
 
 class FunctionsSource(PageSource):
-    """Page source of the capability functions. The set of functions never changes at run time."""
+    """Page source of the capability functions. The functions never change while polyver runs."""
 
     capability = _CAPABILITY
     description = "functions that blueprints call"
@@ -66,7 +66,7 @@ class FunctionsSource(PageSource):
         self._blueprints: dict[Key, _Blueprint] = {}
         self._action_sets: dict[Key, _ActionSet] = {}
         self._wishing: dict[Key, set[Key]] = {}
-        """ActionSets that request a preferred version, by the name of the blueprint."""
+        """ActionSets with a preferred version, by the namespace and name of their blueprint."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -118,7 +118,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield the preferred version of an ActionSet, for each phase that has no `funcVersion`."""
+        """Yield a request of the preferred version for each phase without `funcVersion`."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))
@@ -196,7 +196,10 @@ def _run(name: str, obj: Object) -> PageRun:
 
 
 def _function(snapshot: Any, number: int) -> LineageKey | None:
-    """Return the function of the phase with this index. Return None if the run has no snapshot."""
+    """Return the function that the phase with index `number` calls.
+
+    Return None if the snapshot does not have this phase.
+    """
     action = snapshot.get("action") or {}
     phases = [*(action.get("phases") or ())]
     phases += [action["deferPhase"]] if action.get("deferPhase") else []

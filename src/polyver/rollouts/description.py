@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from polyver.core.plain import ReadOnlyObject
 from polyver.core.rollout import RolloutState
+from polyver.kube.objects.conditions import find_condition
 
 __all__ = [
     "StepDescription",
@@ -59,12 +60,17 @@ class SuggestedCommand:
 
 
 def state_text(status: ReadOnlyObject) -> str:
-    """Return the state of a rollout; one that cannot begin has no state, but a reason.
+    """Return the state of a rollout; one that cannot begin has no state, but a condition.
 
-    >>> state_text({"state": "Paused"}), state_text({"reason": "there is no RolloutPolicy careful"})
-    ('Paused', 'Invalid')
+    >>> state_text({"state": "Paused"}), state_text({})
+    ('Paused', 'Waiting')
+    >>> state_text({"conditions": [{"type": "Completed", "status": "False", "reason": "Invalid"}]})
+    'Invalid'
     """
-    return status.get("state") or ("Invalid" if status.get("reason") else "Waiting")
+    if status.get("state"):
+        return str(status["state"])
+    found = find_condition({"status": status}, "Completed") or {}
+    return "Invalid" if found.get("reason") == "Invalid" else "Waiting"
 
 
 def step_number(status: ReadOnlyObject) -> int:

@@ -1,4 +1,4 @@
-"""The calls of each function revision by time, for the checks of rollouts."""
+"""The calls of each function revision over time, for the checks of rollouts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from polyver.core.rollout_checks import ObservedCalls
 __all__ = ["CallHistory"]
 
 _BOUNDS = [0.001 * 1.1**number for number in range(120)]
-"""Upper bounds of the buckets for durations, in seconds, from 1 ms to 85 s: each 10 % higher."""
+"""Upper bounds of the buckets for durations, in seconds: from 1 ms to 85 s.
+
+Each bound is 10 % higher than the one before.
+"""
 _SLOT = 5.0
-"""The first length of a slot, in seconds."""
+"""Length of a slot at the beginning, in seconds. It grows when slots are merged."""
 _MOST_SLOTS = 256
 _MOST_REVISIONS = 1000
 
 
 @dataclass(slots=True)
 class _Slot:
-    """The calls that ended within a period."""
+    """The calls of one function revision that ended within one period."""
 
     start: float
     errors: int = 0
     durations: dict[int, int] = field(default_factory=dict)
-    """Number of calls in each bucket of durations."""
+    """Number of calls in each bucket of durations, by the index of the bucket in `_BOUNDS`."""
 
     def add(self, other: _Slot) -> None:
         self.errors += other.errors
@@ -38,18 +41,19 @@ class _Slot:
 class CallHistory:
     """Counts the calls of function revisions in slots of time, with a limited number of slots.
 
-    When there are too many slots, pairs of slots are merged. Then each slot is twice as long.
+    When a revision has too many slots, each two neighbouring slots, of all revisions, are merged
+    into one that covers twice the time.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._started_at = clock.now().timestamp() - clock.time()
-        """The time of day at which the monotonic clock was 0, as it was at the start."""
+        """The Unix time at which the monotonic clock was 0, computed when this process started."""
         self._slots: dict[str, list[_Slot]] = {}
         self._length = _SLOT
 
     def observe(self, revision: str, seconds: float, *, failed: bool) -> None:
-        """Count a call that has ended."""
+        """Count a call that has ended after `seconds`."""
         now = self._started_at + self._clock.time()
         slots = self._slots.get(revision)
         if slots is None:
@@ -73,11 +77,11 @@ class CallHistory:
             slots[:] = merged
 
     def forget(self, revision: str) -> None:
-        """Remove the calls of a function revision that no longer exists."""
+        """Remove the calls of a function revision that does not exist any more."""
         self._slots.pop(revision, None)
 
     def since(self, revisions: Iterable[str], time: float) -> ObservedCalls:
-        """Return the calls of some revisions since a Unix time.
+        """Return the calls of these revisions since a Unix time, together.
 
         A slot that began before this time is left out, so a few of the first calls may be missing.
         """
@@ -91,7 +95,10 @@ class CallHistory:
 
 
 def _percentile(durations: dict[int, int], share: float) -> float:
-    """Return the upper bound of the bucket in which this share of the calls has ended."""
+    """Return the upper bound, in seconds, of the durations of the fastest calls.
+
+    `share` is their share of all calls, such as 0.99. Return 0 if there are no calls.
+    """
     left = math.ceil(share * sum(durations.values()))
     for bucket in sorted(durations):
         left -= durations[bucket]

@@ -38,7 +38,7 @@ _ACTION_SETS = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionse
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One phase of an ActionSet: the recorded version, and the version that it would use now."""
+    """One phase of an ActionSet: the version that it used, and the one that it would use now."""
 
     action: str
     phase: str
@@ -69,9 +69,9 @@ class _Row:
 
 
 def _why_action_set(question: WhyQuestion) -> None:
-    """Print, for each phase of an ActionSet, the version that it used and the reason.
+    """Print the version that each phase of an ActionSet used, and the reason.
 
-    Also print the version that it would use now.
+    Also print the version that the phase would use now.
     """
     context = question.context
     known = asked_functions(
@@ -108,7 +108,10 @@ def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
 
 
 def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
-    """Yield a row for each phase of an ActionSet that has not started."""
+    """Yield a row for each phase of an ActionSet that has not started.
+
+    `found` is the ActionSet; its blueprints are read from the cluster.
+    """
     for wanted in wanted_of(found):
         inside = found["metadata"]["namespace"]
         _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
@@ -126,7 +129,10 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
 def _now(
     known: Functions, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """Return the version that a phase would use now, the reason, and the rejected versions."""
+    """Return the version that a phase would use now, the reason, and the versions not chosen.
+
+    If the phase cannot be resolved, the version is empty and the reason is the error.
+    """
     try:
         found = resolution_of(known, phase, preferred=preferred)
     except PolyverError as error:
@@ -180,10 +186,7 @@ def _impact_of_function(question: ImpactQuestion) -> None:
 
 
 def _functions(question: ImpactQuestion) -> Functions:
-    """Return the functions of the first cluster in `--file`.
-
-    If there is none, return the local functions.
-    """
+    """Return the functions of the first cluster in `--file`, or the local functions without one."""
     clusters = [name for name in question.files if name.startswith(CLUSTER)]
     given, traceback = (question.functions, question.catalogue), question.traceback
     if not clusters:

@@ -20,13 +20,19 @@ _LONGEST_NAME: Final = 253
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """The type that a schema declares, and the maximum and minimum sizes of its values."""
+    """The type that a schema declares, with the maximum and minimum sizes of its values.
+
+    `least_bytes` is the minimum size of a value in a request body.
+    """
 
     type: CelType
     most: int = 0
     least_bytes: int = 2
     fields: Mapping[str, DeclaredType] = field(default_factory=dict)
-    """The fields of an object by their names in expressions, where some names must be escaped."""
+    """The fields of an object.
+
+    The keys are their names in expressions, where some names are escaped.
+    """
     inside: DeclaredType | None = None
 
 

@@ -18,6 +18,7 @@ from polyver.compositions.controllers.composites._observed_state import Kinds
 from polyver.compositions.controllers.composites._reconcile import (
     Composer,
     PipelineRunResult,
+    ResolvedPipeline,
     Work,
     recorded_calls,
 )
@@ -28,9 +29,10 @@ from polyver.core.preflight import Preflight, PreflightReport, identity_of
 __all__ = ["CompositePreflight", "TriedRevision"]
 
 _AT_ONCE: Final = 8
-_TRIES: Final = 20
+_LONGEST: Final = 60.0
+"""Seconds for which a composite resource is tried if a function is busy or does not answer."""
 _PAUSE: Final = 0.25
-"""Seconds until the next try if a function is overloaded or does not answer."""
+"""Seconds until the next try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +117,28 @@ class CompositePreflight:
             self._composer.check_served(work, resolved.steps)
         except Refusal as refusal:
             return _Composed(failure=str(refusal))
-        ran: PipelineRunResult | None = None
-        for _ in range(_TRIES):
-            ran = await self._composer.run(work, resolved)
-            if ran is not None and not ran.silent:
-                break
-            await sleep(self._clock, _PAUSE)
+        ran = await self._ran(work, resolved)
         if ran is None:
             return _Composed(failure="its function is overloaded")
         existing = [each.resource for each in ran.there.state.resources.values()]
         if ran.outcome.failure is not None:
             return _Composed(existing=existing, failure=ran.outcome.failure.message)
         return _Composed([each.obj for each in ran.outcome.apply], existing)
+
+    async def _ran(self, work: Work, resolved: ResolvedPipeline) -> PipelineRunResult | None:
+        """Run a pipeline; try again for some time if a function is overloaded or does not answer.
+
+        Return None if no run was possible. If the function exits or hangs because of the composite
+        resource, the last run is the result.
+        """
+        ends = self._clock.time() + _LONGEST
+        ran = None
+        while not self._composer.is_quarantined(work, resolved):
+            ran = await self._composer.run(work, resolved) or ran
+            if (ran is not None and not ran.silent) or self._clock.time() >= ends:
+                break
+            await sleep(self._clock, _PAUSE)
+        return ran
 
 
 def _as_after(

@@ -329,6 +329,14 @@ class Composer:
         hide_run(work.masks, run)
         return PipelineRunResult(there, masked_outcome(conclude(run), work.masks), asking.silent)
 
+    def is_quarantined(self, work: Work, resolved: ResolvedPipeline) -> bool:
+        """Report whether a function must not be called, because it exits or hangs with the input.
+
+        It is called again after a back-off.
+        """
+        input_of = self._input_of(work, resolved)
+        return bool(self._calling.quarantined(work.key, resolved.revisions, input_of)[0])
+
     async def _look(self, work: Work, wanted: Requirements) -> FoundRequirements:
         found = await self._looking.look(wanted)
         hide_found(work.masks, found)
@@ -450,8 +458,7 @@ class Composer:
         release = self._new_in(work, resolved, pinned)
         try:
             self.check_served(work, resolved.steps)
-            input_of = self._input_of(work, resolved)
-            if self._calling.quarantined(work.key, resolved.revisions, input_of)[0]:
+            if self.is_quarantined(work, resolved):
                 fact = "its function does not answer"
                 return FailedCompositeMove(release, QUARANTINED, fact, True)
             ran = await self.run(work, resolved)

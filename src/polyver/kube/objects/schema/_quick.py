@@ -1,8 +1,8 @@
 """A fast check that accepts most valid objects.
 
-The schema is converted to a Python type, against which msgspec checks objects in C. An object that
-msgspec accepts has no unknown field, no null that the schema forbids, and no error. An object that
-msgspec refuses may still be valid; the full checks decide about it.
+The schema is converted to a Python type, against which msgspec, a library in C, checks objects. An
+object that msgspec accepts has no unknown field, no null that the schema forbids, and no error. An
+object that msgspec refuses may still be valid; the full checks then decide.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polyver.kube.objects.schema.structure import NEW
 __all__ = ["Quick"]
 
 _Type: TypeAlias = Any
-"""A type annotation that is built at run time."""
+"""A Python type that is built from a schema at run time."""
 _META: Final = ("apiVersion", "kind", "metadata")
 _MOST: Final = 2**63 - 1
 _SCALARS: Final = frozenset([str, int, float, bool])
@@ -76,7 +76,7 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
 
 
 def _root(schema: Schema) -> _Type:
-    """Build the type of a whole object; other code checks its metadata."""
+    """Build the type of a whole object; the metadata is not checked here."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
         keys = {key for key in properties.get(name) or {} if key != "description"}
@@ -137,7 +137,10 @@ def _are_integers(*limits: float | None) -> bool:
 
 def _leaf(schema: Schema) -> type[_Leaf]:
     class Leaf(_Leaf):
-        """A class for one schema, because msgspec passes only a class to its decoding hook."""
+        """The class for one schema.
+
+        Each schema has its own, because `_look` only gets the class.
+        """
 
         checks = Checks(schema, None)
 

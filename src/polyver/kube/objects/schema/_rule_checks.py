@@ -35,15 +35,19 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Facts about the position of a schema in the whole schema that matter to its rules."""
+    """What the checks of a schema's rules must know about its position in the whole schema."""
 
     total: _Total
     broken: Sequence[str]
     """The paths at which earlier checks found errors in the schema."""
     times: int | None = 1
-    """The maximum number of values of this schema in one object; None if it is unbounded."""
+    """How many values one object may have for this schema, at most; None if there is no limit."""
     uncorrelated: str = ""
-    """The path of the list around this schema whose old items cannot be matched with new items."""
+    """The path of the list around this schema whose items have no keys; "" if there is none.
+
+    An update cannot match the old items of such a list with the new items, so rules cannot use
+    oldSelf.
+    """
     root: bool = True
 
     def inside(self, schema: Schema) -> _Context:
