@@ -12,7 +12,8 @@ up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with 
 		--functions examples/functions/backup_functions/__init__.py \
 		--catalogue examples/functions/backup_functions/catalogue.yaml \
 		--packages examples/rollout/packages.yaml \
-		--load examples/platform --load examples/many-versions --load examples/rollout/stable
+		--load examples/platform --load examples/many-versions --load examples/rollout/stable \
+		--load examples/websites/start
 
 # Tests start hundreds of processes: what one compiles is kept for the next, whatever is set here.
 test: .venv/ready ## run all tests

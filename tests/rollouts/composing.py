@@ -68,6 +68,7 @@ class Composing:
 
     def __init__(self, server: Requests) -> None:
         self.request = server.request
+        self._touched = 0
 
     # Set-up.
 
@@ -133,6 +134,17 @@ class Composing:
         there = self.healthy()
         self.stack(33)
         eventually(lambda: self.healthy() == there + 1)
+
+    def touch(self) -> None:
+        """Change a label of each composite resource."""
+        for each in self.request("GET", STACKS)["items"]:
+            self._touched += 1
+            name, labels = each["metadata"]["name"], {"touched": str(self._touched)}
+
+            def change(obj: Object, labels: Object = labels) -> None:
+                obj["metadata"]["labels"] = labels
+
+            edited(self.request, f"{STACKS}/{name}", change)
 
     def healthy(self) -> int:
         there = self.request("GET", STACKS)["items"]

@@ -130,6 +130,12 @@ def test_a_slow_function_is_taken_back_by_its_latency(platform: Composing) -> No
     checks = [{"latency": {"p99": "5x", "minimum": 5}}]
     platform.policy(FUNCTION, {"share": "60%", **APPROVED}, {"share": "100%"}, checks=checks)
     name = platform.publish_function("slow")
+
+    def was_called_often_enough() -> bool:
+        platform.touch()  # each change calls the function again
+        return platform.status(name).get("state") == "RolledBack"
+
+    eventually(was_called_often_enough, every=1.0)
     status = platform.reaches(name, "RolledBack", "1/2")
     assert "the check latency failed: p99 is 0." in status["reason"]
     eventually(lambda: platform.count("function") == {"good": NUMBER})

@@ -31,7 +31,7 @@ from polyver.compositions.packages import (
     pipeline_of,
 )
 from polyver.core import Lineage, Pin
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.web.sources import (
     LineageKey,
     LineageRequest,
@@ -181,7 +181,7 @@ def _asked_composition(
     return LineageRequest(dependent, where_composition(name), str(selector), selector, policy)
 
 
-def _recorded(obj: Mapping[str, Any], use: StepFunctionUse) -> tuple[Pin | None, Pin | None]:
+def _recorded(obj: ReadOnlyObject, use: StepFunctionUse) -> tuple[Pin | None, Pin | None]:
     """Return the pin of the revision that a step called last, and of the one before it.
 
     Each is None if there is no such call.

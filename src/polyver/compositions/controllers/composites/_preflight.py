@@ -6,8 +6,9 @@ composite resource, and only its answer is compared with the answer of the revis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from polyver.capability import Refusal
@@ -17,12 +18,11 @@ from polyver.compositions.controllers.composites._known_composites import Compos
 from polyver.compositions.controllers.composites._observed_state import Kinds
 from polyver.compositions.controllers.composites._reconcile import (
     Composer,
-    PipelineRunResult,
-    ResolvedPipeline,
     Work,
     recorded_calls,
 )
 from polyver.compositions.decisions import FunctionLineages
+from polyver.compositions.pipeline import NOT_SERVED
 from polyver.core.plain import Object, ReadOnlyObject
 from polyver.core.preflight import Preflight, PreflightReport, identity_of
 
@@ -84,13 +84,11 @@ class CompositePreflight:
         if work is None:
             return  # it was deleted meanwhile
         composite, recorded = work.composite, recorded_calls(work.found)
-        opened = self._known.installed_with(tried.name)
         target = tried.name if tried.kind == "Composition" else composite.revision
         name = "/".join(filter(None, (key.kind, key.namespace, key.name)))
-        after = await self._composed(work, target, opened)
-        before = await self._composed(
-            work, composite.revision, self._known.installed_as([*recorded.values()])
-        )
+        known, called = self._known, [*recorded.values()]
+        after = await self._composed(work, target, partial(known.installed_with, tried.name))
+        before = await self._composed(work, composite.revision, partial(known.installed_as, called))
         if after.failure and not before.failure:
             report.fail(name, [after.failure])
         elif after.failure:
@@ -111,34 +109,39 @@ class CompositePreflight:
             return None
         return Work(key, resource, defined, found, _ignored, _not_awaited)
 
-    async def _composed(self, work: Work, revision: str, installed: FunctionLineages) -> _Composed:
+    async def _composed(
+        self, work: Work, revision: str, installed: Callable[[], FunctionLineages]
+    ) -> _Composed:
+        """Compose with a revision; try again for some time if its function does not answer.
+
+        If the function exits or hangs because of the composite resource, it is not called again.
+        """
+        ends = self._clock.time() + _LONGEST
+        while True:
+            found, is_final = await self._tried(work, revision, installed())
+            if is_final or self._clock.time() >= ends:
+                return found
+            await sleep(self._clock, _PAUSE)
+
+    async def _tried(
+        self, work: Work, revision: str, installed: FunctionLineages
+    ) -> tuple[_Composed, bool]:
+        """Compose once. Return False if another try may have another result."""
         try:
             resolved = await self._composer.resolved(work, revision, installed)
             self._composer.check_served(work, resolved.steps)
         except Refusal as refusal:
-            return _Composed(failure=str(refusal))
-        ran = await self._ran(work, resolved)
+            return _Composed(failure=str(refusal)), refusal.reason != NOT_SERVED
+        if self._composer.is_quarantined(work, resolved):
+            return _Composed(failure="a function exits or hangs with its input"), True
+        ran = await self._composer.run(work, resolved)
         if ran is None:
-            return _Composed(failure="its function is overloaded")
+            return _Composed(failure="its function is overloaded"), False
         existing = [each.resource for each in ran.there.state.resources.values()]
         if ran.outcome.failure is not None:
-            return _Composed(existing=existing, failure=ran.outcome.failure.message)
-        return _Composed([each.obj for each in ran.outcome.apply], existing)
-
-    async def _ran(self, work: Work, resolved: ResolvedPipeline) -> PipelineRunResult | None:
-        """Run a pipeline; try again for some time if a function is overloaded or does not answer.
-
-        Return None if no run was possible. If the function exits or hangs because of the composite
-        resource, the last run is the result.
-        """
-        ends = self._clock.time() + _LONGEST
-        ran = None
-        while not self._composer.is_quarantined(work, resolved):
-            ran = await self._composer.run(work, resolved) or ran
-            if (ran is not None and not ran.silent) or self._clock.time() >= ends:
-                break
-            await sleep(self._clock, _PAUSE)
-        return ran
+            failed = _Composed(existing=existing, failure=ran.outcome.failure.message)
+            return failed, not ran.silent
+        return _Composed([each.obj for each in ran.outcome.apply], existing), True
 
 
 def _as_after(
