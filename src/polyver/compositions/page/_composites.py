@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from polyver.client import GroupVersionResource, Key
 from polyver.compositions._revision_rules import COMPOSITIONS, REVISIONS
