@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -380,7 +380,10 @@ class RolloutController(Controller[RolloutKey]):
         release = next((each for each in releases if each.name == request.to), None)
         if targets is None or rules is None or release is None or data is None or problems:
             if not progress.state.is_final:
-                await self._tell_problem(obj, request, data, problems, releases)
+                if release is None and targets is not None and status.get("policy"):
+                    await self._tell_deleted(obj, request, progress)
+                else:
+                    await self._tell_problem(obj, request, data, problems, releases)
             return None
         if not release.is_published and not progress.state.is_final:
             return await self._tell_unpublished(obj, release)
@@ -396,6 +399,21 @@ class RolloutController(Controller[RolloutKey]):
         times = [plan.wake_at - now] if plan.wake_at is not None else []
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    async def _tell_deleted(
+        self, obj: Object, request: RolloutRequest, progress: RolloutProgress
+    ) -> None:
+        """End a rollout whose release was deleted while it was active."""
+        reason = f"{request.lineage} does not have the release {request.to} any more"
+        ended = replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
+        status = obj["status"]
+        observed = RolloutObservation(
+            CohortCounts(), (), status["policy"], len(status["policy"]["steps"]), None
+        )
+        plan, now = RolloutPlan(ended, Exposure()), self._clock.now()
+        wanted = {**status, **rollout_status(obj, plan, observed, now=now)}
+        await write_status(self._client, ROLLOUTS_ON, obj, wanted, manager=POLYVER)
+        await self._events.tell(obj, ended.state.value, reason, type="Warning")
 
     async def _finish(self, case: _Case, release: ReleaseObject) -> Requeue | None:
         """Write the gate of a finished rollout if that has not been done, and report its effect.
@@ -500,17 +518,18 @@ class RolloutController(Controller[RolloutKey]):
         return self._observer.results(case.key, checks, step=number, has_moved=moved, wake=wake)
 
     def _superseded_by(self, case: _Case) -> str:
-        """Return the newer release that takes the followers of this one, if its rollout may start.
+        """Return the newer release that takes the followers of this one, or an empty string.
 
-        A newer release that its preflight holds supersedes nothing.
+        It is open, or its rollout may start. A newer release that its preflight holds supersedes
+        nothing.
         """
-        releases = {each.name: each for each in case.releases}
-        mine = releases[case.request.to]
-        for known in self._others(case):
-            assert known.request is not None
-            newer = releases.get(known.request.to, mine)
+        mine = next(each for each in case.releases if each.name == case.request.to)
+        others = [known for known in self._others(case) if known.has_passed_preflight]
+        starting = {known.request.to for known in others if known.request is not None}
+        for newer in case.releases:
             is_newer = newer.order > mine.order and newer.series == mine.series
-            if is_newer and known.has_passed_preflight:
+            is_open = newer.gate is None and newer.is_marked and newer.is_published
+            if is_newer and (is_open or newer.name in starting):
                 return newer.name
         return ""
 
