@@ -33,6 +33,9 @@ class WatchedCollection(Generic[T]):
     """Returns the data of an object that the informer keeps in memory."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
+    namespace: str = ""
+    name: str = ""
+    """The only object to watch; empty for all of them."""
 
 
 class PageSource(ABC):
@@ -89,6 +92,8 @@ class PageInformers:
             keep=keep,
             handler=observe,
             metadata=watched.metadata,
+            namespace=watched.namespace,
+            fields=f"metadata.name={watched.name}" if watched.name else "",
         )
         task = asyncio.create_task(informer.run())
         self._informers[key] = (informer, task)
