@@ -208,6 +208,10 @@ class CohortCounts:
     """Those that would lose objects, and so did not move."""
     waiting: int = 0
     """Those that have not tried the release yet."""
+    idle: int = 0
+    """Those that use a release only when somebody runs them, which did not happen yet."""
+    running: int = 0
+    """Those that somebody runs with the release for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +221,8 @@ class ReadyCheck:
     within: float = 600.0
     failing: int = 0
     """The number of dependents that may fail, or stay unhealthy after that time."""
+    minimum: int = 1
+    """The number of dependents to wait for; if the cohort is smaller, the whole cohort."""
 
 
 DEFAULT_CHECK = ReadyCheck()
@@ -236,19 +242,40 @@ def check_ready(check: ReadyCheck, counts: CohortCounts, *, seconds: float) -> C
 
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, moved=4, healthy=3), seconds=10).verdict
     'Waiting'
+
+    Dependents that only use the release when somebody runs them are not late. The check waits until
+    enough of them have been run, and until the runs have ended.
+
+    >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, idle=4), seconds=1e6).message
+    '0 of 4 healthy, 0 failing; 0 of 1 observed'
+    >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, healthy=1, idle=3), seconds=1).verdict
+    'Passed'
     """
     failed = counts.failing + counts.held
-    waiting = counts.cohort - counts.healthy - failed
+    observed = counts.healthy + failed
+    waiting = counts.cohort - observed - counts.idle - counts.running
     found = f"{counts.healthy} of {counts.cohort} healthy, {failed} failing"
     if failed > check.failing:
         return CheckResult("ready", "Failed", f"{found}, {check.failing} may fail")
     if not waiting:
-        return CheckResult("ready", "Passed", found)
+        return _ready_when_run(check, counts, observed, found)
     if seconds < check.within:
         return CheckResult("ready", "Waiting", found)
     late = f"{found}, {waiting} not healthy after {check.within:g} s"
     verdict: Verdict = "Failed" if failed + waiting > check.failing else "Passed"
     return CheckResult("ready", verdict, late)
+
+
+def _ready_when_run(
+    check: ReadyCheck, counts: CohortCounts, observed: int, found: str
+) -> CheckResult:
+    """Return the result of the check if nobody is late."""
+    needed = min(check.minimum, counts.cohort)
+    if counts.running:
+        return CheckResult("ready", "Waiting", f"{found}; {counts.running} running")
+    if observed < needed:
+        return CheckResult("ready", "Waiting", f"{found}; {observed} of {needed} observed")
+    return CheckResult("ready", "Passed", found)
 
 
 # The decision.

@@ -44,7 +44,9 @@ class CheckedStep:
     def _result(self, number: int, check: RolloutCheck) -> CheckResult:
         if isinstance(check, ReadyCheck):
             seconds = max(0.0, self.now - self.progress.started_at)
-            return check_ready(check, self.counts, seconds=seconds)
+            result = check_ready(check, self.counts, seconds=seconds)
+            # A step that has passed does not wait for runs that start later.
+            return self._lasting(number, result) if self.counts.running else result
         if isinstance(check, ErrorsCheck):
             return self._lasting(number, self._errors(check))
         if isinstance(check, LatencyCheck):

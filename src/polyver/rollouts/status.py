@@ -121,7 +121,11 @@ def rollout_status(
 
 def dependents_data(counts: CohortCounts) -> dict[str, int]:
     """Return the numbers of followers as the status has them."""
-    return asdict(counts)
+    found = asdict(counts)
+    for name in ("idle", "running"):  # only for followers that somebody has to run
+        if not found[name]:
+            del found[name]
+    return found
 
 
 def _exposure(exposure: Exposure) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import msgspec
 
 from polyver.core import (
     UNSPECIFIED,
+    Dependent,
     Lineage,
     NoMatch,
     PolyverError,
@@ -59,10 +60,24 @@ class KnownFunction:
     code: Mapping[SemVer, Function]
     """The Python code of each version; empty for a function that only a catalogue lists."""
     catalogue: FunctionCatalogue | None = None
+    earlier: tuple[Release, ...] = ()
+    """While a rollout holds the stable version: the versions that were stable before, the newest
+    first. They have their gates, too.
+    """
 
     @property
     def name(self) -> str:
         return self.lineage.name
+
+    @property
+    def stable(self) -> Release | None:
+        """The stable version of the catalogue, whether a rollout holds it or not."""
+        return next((each for each in self.lineage if each.stage is Stage.STABLE), None)
+
+    def dependent(self, user: Dependent) -> Dependent:
+        """Return the user, pinned to the version that it keeps while the stable one is held."""
+        kept = (each for each in self.earlier if each.gate is None or each.gate.admits(user))
+        return replace(user, pin=release.pin) if (release := next(kept, None)) else user
 
     def implementation(self, release: Release) -> Function:
         """Return the code that implements a version."""

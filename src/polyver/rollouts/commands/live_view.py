@@ -35,6 +35,7 @@ def _lines(obj: Object) -> Iterator[str]:
             f"{counts['cohort']} of {counts['total']} followers may use it: "
             f"{counts['healthy']} healthy, {counts['moved'] - counts['healthy']} not ready, "
             f"{counts['waiting']} waiting, {counts['failing']} failing, {counts['held']} held"
+            + (f", {counts['idle']} not run yet" if counts.get("idle") else "")
         )
         yield _bar(counts["healthy"], counts["failing"] + counts["held"], counts["total"])
     for each in status.get("checks") or ():
