@@ -85,11 +85,7 @@ def _stable_version(data: Mapping[str, Any]) -> StableVersion:
 
 
 def record_data(record: GateRecord) -> dict[str, str]:
-    """Return the data of the ConfigMap.
-
-    >>> record_data({"Report": (StableVersion("v0.1.0"),)})["functions.json"]
-    '{\\n  "Report": [\\n    {\\n      "version": "v0.1.0",\\n      "state": "open"\\n    }\\n  ]\\n}'
-    """
+    """Return the data of the ConfigMap."""
     data = {name: [*map(_data, each)] for name, each in sorted(record.items())}
     return {_KEY: msgspec.json.format(encode_json(data), indent=2).decode()}
 
@@ -111,9 +107,9 @@ def unrecorded(record: GateRecord, functions: Functions) -> Iterator[KnownFuncti
     for name, versions in record.items():
         known = functions.known.get(name)
         stable = known.stable if known is not None else None
-        if known is not None and stable is not None and versions[-1:] != ():
-            if versions[-1].version != stable.name:
-                yield known
+        newest = versions[-1].version if versions else ""
+        if known is not None and stable is not None and newest not in ("", stable.name):
+            yield known
 
 
 def with_stable_versions(

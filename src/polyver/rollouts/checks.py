@@ -46,7 +46,8 @@ class CheckedStep:
             seconds = max(0.0, self.now - self.progress.started_at)
             result = check_ready(check, self.counts, seconds=seconds)
             # A step that has passed does not wait for runs that start later.
-            return self._lasting(number, result) if self.counts.running else result
+            started_later = self.counts.running or self.counts.idle
+            return self._lasting(number, result) if started_later else result
         if isinstance(check, ErrorsCheck):
             return self._lasting(number, self._errors(check))
         if isinstance(check, LatencyCheck):
