@@ -170,6 +170,11 @@ class Platform:
         except BaseException as error:
             raise AssertionError(f"{seen}") from error
 
+    def rollout(self, name: str = NAME) -> Object:
+        """The status of a rollout."""
+        found: Object = self.request("GET", f"{ROLLOUTS}/{name}")["status"]
+        return found
+
     def ask(self, name: str = NAME, **asked: Any) -> None:
         def change(obj: Object) -> None:
             obj["spec"] |= asked
@@ -197,6 +202,53 @@ def test_a_stable_version_reaches_blueprints_in_steps(platform: Platform) -> Non
     counts = platform.reaches("Paused", "1/2")["dependents"]
     assert (counts["total"], counts["cohort"], counts["healthy"]) == (NUMBER, 3, 3)
     platform.ask(approvedStep=1)
-    # Those of the first step count in the second one, too.
-    platform.reaches("Completed", "2/2")
+    # The runs of the first step say nothing about the blueprints of the second one.
+    platform.reaches("Progressing", "2/2")
+    waits = "3 of 8 healthy, 0 failing; 0 of 1 observed"
+    eventually(lambda: platform.rollout()["checks"][0]["message"] == waits)
     assert {*platform.versions().values()} == {"v0.2.0"}
+    platform.reaches("Completed", "2/2")
+
+
+def test_a_version_that_fails_is_taken_back_by_itself(platform: Platform) -> None:
+    platform.policy({"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/1")
+    assert platform.run("greet-0")["resolvedVersion"] == "v0.2.0"
+    platform.reaches("Completed", "1/1")
+
+
+def test_a_failed_action_takes_the_version_back(platform: Platform) -> None:
+    platform.policy({"share": "100%"}, checks=[{"ready": {"minimum": 5}}])
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/1")
+    assert platform.run("greet-0")["resolvedVersion"] == "v0.2.0"
+    failed = platform.run("greet-1", "bad")
+    assert (failed["state"], failed["rollout"]) == ("failed", NAME)
+    status = platform.reaches("RolledBack", "1/1")
+    assert "the check ready failed" in status["reason"]
+    assert {*platform.versions().values()} == {"v0.1.0"}
+    assert platform.run("greet-0")["reason"] == f"kept: v0.2.0 is taken back by rollout {NAME}"
+
+
+def test_a_blueprint_outside_of_the_cohort_is_told_why(platform: Platform) -> None:
+    platform.policy({"labels": {"tier": "dev"}, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.blueprint("greet-dev", labels={"tier": "dev"})
+    platform.reaches("Progressing", "1/2")
+    held = platform.run("greet-0")
+    assert held["reason"] == f"kept: v0.2.0 is held by rollout {NAME}, step 1"
+    assert "rollout" not in held
+    assert platform.run("greet-dev")["resolvedVersion"] == "v0.2.0"
+    platform.reaches("Paused", "1/2")
+
+
+def test_an_exact_version_is_not_gated_and_a_wish_is(platform: Platform) -> None:
+    platform.policy({"labels": {"tier": "dev"}}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2") if False else None
+    platform.blueprint("exact", version="v0.2.0")
+    assert platform.run("exact")["resolvedVersion"] == "v0.2.0"
+    wished = platform.run("greet-0", preferredVersion="v0.2.0")
+    assert wished["resolvedVersion"] == "v0.1.0"
+    assert "the preferred version: v0.1.0 is used" in wished["warnings"][0]

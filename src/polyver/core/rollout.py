@@ -213,6 +213,11 @@ class CohortCounts:
     running: int = 0
     """Those that somebody runs with the release for the first time."""
 
+    @property
+    def observed(self) -> int:
+        """Those of which it is known whether the release works for them."""
+        return self.healthy + self.failing + self.held
+
 
 @dataclass(frozen=True, slots=True)
 class ReadyCheck:
@@ -222,7 +227,7 @@ class ReadyCheck:
     failing: int = 0
     """The number of dependents that may fail, or stay unhealthy after that time."""
     minimum: int = 1
-    """The number of dependents to wait for; if the cohort is smaller, the whole cohort."""
+    """The number of dependents that each step waits for; fewer if a step adds fewer of them."""
 
 
 DEFAULT_CHECK = ReadyCheck()
@@ -237,8 +242,12 @@ class CheckResult:
     message: str = ""
 
 
-def check_ready(check: ReadyCheck, counts: CohortCounts, *, seconds: float) -> CheckResult:
+def check_ready(
+    check: ReadyCheck, counts: CohortCounts, *, seconds: float, before: int = 0
+) -> CheckResult:
     """Return the result of the check, so many seconds after the step has started.
+
+    `before` is the number of dependents that were observed before the step.
 
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, moved=4, healthy=3), seconds=10).verdict
     'Waiting'
@@ -252,13 +261,12 @@ def check_ready(check: ReadyCheck, counts: CohortCounts, *, seconds: float) -> C
     'Passed'
     """
     failed = counts.failing + counts.held
-    observed = counts.healthy + failed
-    waiting = counts.cohort - observed - counts.idle - counts.running
+    waiting = counts.cohort - counts.observed - counts.idle - counts.running
     found = f"{counts.healthy} of {counts.cohort} healthy, {failed} failing"
     if failed > check.failing:
         return CheckResult("ready", "Failed", f"{found}, {check.failing} may fail")
     if not waiting:
-        return _ready_when_run(check, counts, observed, found)
+        return _ready_when_run(check, counts, before, found)
     if seconds < check.within:
         return CheckResult("ready", "Waiting", found)
     late = f"{found}, {waiting} not healthy after {check.within:g} s"
@@ -267,10 +275,11 @@ def check_ready(check: ReadyCheck, counts: CohortCounts, *, seconds: float) -> C
 
 
 def _ready_when_run(
-    check: ReadyCheck, counts: CohortCounts, observed: int, found: str
+    check: ReadyCheck, counts: CohortCounts, before: int, found: str
 ) -> CheckResult:
     """Return the result of the check if nobody is late."""
-    needed = min(check.minimum, counts.cohort)
+    needed = min(check.minimum, max(0, counts.cohort - before))
+    observed = max(0, counts.observed - before)
     if counts.running:
         return CheckResult("ready", "Waiting", f"{found}; {counts.running} running")
     if observed < needed:
@@ -319,6 +328,8 @@ class RolloutProgress:
     """The step that was approved when the check failed for which the rollout is paused."""
     began_at: float = 0.0
     """The time at which the first step started."""
+    observed: int = 0
+    """The number of dependents that were observed before the step."""
 
     def at(self, now: float, *, longest: float = math.inf) -> RolloutProgress:
         """Return the progress at a time, with its times moved so that unobserved time is left out.
@@ -495,6 +506,7 @@ def _started(
         started_at=now,
         thresholds=(*progress.thresholds, max(reached, min(1.0, wanted))),
         began_at=progress.began_at if progress.step else now,
+        observed=seen.counts.observed if progress.step else 0,
     )
 
 

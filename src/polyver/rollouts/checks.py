@@ -44,7 +44,8 @@ class CheckedStep:
     def _result(self, number: int, check: RolloutCheck) -> CheckResult:
         if isinstance(check, ReadyCheck):
             seconds = max(0.0, self.now - self.progress.started_at)
-            result = check_ready(check, self.counts, seconds=seconds)
+            before = self.progress.observed
+            result = check_ready(check, self.counts, seconds=seconds, before=before)
             # A step that has passed does not wait for runs that start later.
             started_later = self.counts.running or self.counts.idle
             return self._lasting(number, result) if started_later else result

@@ -90,7 +90,7 @@ class ReadyCheckSpec:
     failing: Count | None
     """The number of followers that may fail. Default: 0."""
     minimum: Minimum | None
-    """The number of followers to wait for, or all if there are fewer. Default: 1."""
+    """The number of further followers that each step waits for. Default: 1."""
 
 
 @part

@@ -63,6 +63,7 @@ def progress_in(status: ReadOnlyObject) -> RolloutProgress:
         memory.get("seenAt", 0.0),
         memory.get("approvedBefore", -1),
         memory.get("beganAt", 0.0),
+        memory.get("observed", 0),
     )
 
 
@@ -84,6 +85,7 @@ def _memory(progress: RolloutProgress) -> dict[str, Any]:
         "seenAt": progress.seen_at,
         "approvedBefore": progress.approved_before if progress.failure else None,
         "beganAt": progress.began_at or None,
+        "observed": progress.observed or None,
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 
