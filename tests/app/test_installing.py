@@ -305,6 +305,7 @@ async def steps(client: Client) -> None:
     await act(client)
     await publish(client)
     await roll_out(client)
+    await roll_out_function(client)
     lease = await client.get(LEASES, "polyver", WANTED.namespace)
     await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
 
@@ -396,6 +397,19 @@ async def roll_out(client: Client) -> None:
         await gone(client, ROLLOUTS_ON, "rolled-1.1.0", SYSTEM)
     await client.delete(DEFINITION, "rolled", SYSTEM)
     await gone(client, DEFINITION, "rolled", SYSTEM)
+
+
+async def roll_out_function(client: Client) -> None:
+    """A policy marks the stable version of a function, and a user starts a rollout of it."""
+    target = {"group": "polyver.dev", "kind": "BlueprintFunction", "name": "KubeExec"}
+    about = {"apiVersion": "polyver.dev/v1alpha1", "metadata": {"name": "functions"}}
+    spec = {"targets": [target], "steps": [{"share": "100%"}]}
+    policy = {**about, "kind": "RolloutPolicy", "spec": spec}
+    await client.create(POLICIES, policy, WANTED.namespace)
+    await until(client, POLICIES, "functions", WANTED.namespace, lambda obj: "status" in obj)
+    spec = {"target": target, "to": "v0.1.0", "policyRef": {"name": "functions"}}
+    await client.create(ROLLOUTS_ON, {**about, "kind": "Rollout", "spec": spec}, WANTED.namespace)
+    await until(client, ROLLOUTS_ON, "functions", WANTED.namespace, completed)
 
 
 def published(obj: Object) -> bool:

@@ -199,8 +199,10 @@ def test_a_stable_version_reaches_blueprints_in_steps(platform: Platform) -> Non
     assert status["preflight"]["changed"] == NUMBER
     versions = platform.versions()
     assert sorted(versions.values()) == ["v0.1.0"] * 5 + ["v0.2.0"] * 3
-    counts = platform.reaches("Paused", "1/2")["dependents"]
-    assert (counts["total"], counts["cohort"], counts["healthy"]) == (NUMBER, 3, 3)
+    platform.reaches("Paused", "1/2")
+    eventually(lambda: platform.rollout()["dependents"]["healthy"] == 3)
+    counts = platform.rollout()["dependents"]
+    assert (counts["total"], counts["cohort"]) == (NUMBER, 3)
     platform.ask(approvedStep=1)
     # The runs of the first step say nothing about the blueprints of the second one.
     platform.reaches("Progressing", "2/2")

@@ -68,7 +68,7 @@ def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Co
             Right(ACTION_SETS.group, sets, (*READ, "patch")),
             Right(ACTION_SETS.group, f"{sets}/status", ("update",)),
             Right("", "events", ("create",)),
-            Right("", "configmaps", (*READ, "update"), RECORD),
+            Right("", "configmaps", ("get", "update"), RECORD),
             # Roles cannot restrict the creation of objects to a name.
             Right("", "configmaps", ("create",)),
         ),

@@ -25,7 +25,7 @@ from polyver.functions.blueprints import (
     Blueprint,
     Phase,
     blueprint_of,
-    misfits,
+    misfitting_versions,
     new_errors,
     uses_in,
 )
@@ -156,17 +156,11 @@ class FunctionTargets:
         user = Dependent(blueprint.label, uid=blueprint.uid, labels=blueprint.labels)
         follows: dict[str, frozenset[str]] = {}
         for phase in _following(blueprint):
-            wrong = follows.get(phase.function, frozenset()) | self._misfitting(phase)
-            follows[phase.function] = wrong
+            wrong = follows.get(phase.function, frozenset()) | misfitting_versions(
+                self._functions, phase
+            )
+            follows[phase.function] = follows.get(phase.function, frozenset()) | wrong
         return _Follower(user, follows)
-
-    def _misfitting(self, phase: Phase) -> frozenset[str]:
-        """Return the versions of the phase's function that do not take its arguments."""
-        known = self._functions.known.get(phase.function)
-        releases = known.lineage if known is not None else ()
-        return frozenset(
-            each.name for each in releases if known is not None and misfits(known, phase, each)
-        )
 
     # Releases.
 

@@ -30,6 +30,8 @@ class WatchedCollection(Generic[T]):
     """Returns the data of an object that the informer keeps in memory."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
+    fields: str = ""
+    """The field selector of the watched objects."""
 
 
 class PageSource(ABC):
@@ -86,6 +88,7 @@ class PageInformers:
             keep=keep,
             handler=observe,
             metadata=watched.metadata,
+            fields=watched.fields,
         )
         task = asyncio.create_task(informer.run())
         self._informers[key] = (informer, task)

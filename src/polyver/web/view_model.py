@@ -98,6 +98,8 @@ class PageLineage:
     """Details of the releases, by their names."""
     is_counted: bool = True
     """True if the dependents of the lineage are known."""
+    anyone: Dependent | None = None
+    """The dependent whose release the page shows as the default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ blueprint whose arguments the held version does not take keeps the version that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from polyver.core import (
     UNSPECIFIED,
     Dependent,
     Exact,
-    FailedMove,
     InvalidVersion,
     NoMatch,
     PolyverError,
@@ -41,7 +40,7 @@ __all__ = [
     "ResolvedAction",
     "ResolvedPhase",
     "about_phase",
-    "misfits",
+    "misfitting_versions",
     "refusals_of",
     "resolution_of",
     "resolve_action",
@@ -204,12 +203,8 @@ def resolved_with(
     known: KnownFunction, phase: Phase, selector: Selector, user: Dependent
 ) -> Resolution:
     """Resolve the version of a function for a phase of the user; raise NoMatch if there is none."""
-    mine = known.dependent(user)
-    found = resolve(known.lineage, selector, FUNCTIONS, mine)
-    if rollout_of(found) and mine.pin is not None and misfits(known, phase, found.release):
-        failing = replace(mine, failed_move=FailedMove(found.release.pin))
-        return resolve(known.lineage, selector, FUNCTIONS, failing)
-    return found
+    wrong = bool(known.earlier) and known.stable is not None and misfits(known, phase, known.stable)
+    return resolve(known.lineage, selector, FUNCTIONS, known.dependent(user, misfits=wrong))
 
 
 def misfits(known: KnownFunction, phase: Phase, release: Release) -> bool:
@@ -217,6 +212,14 @@ def misfits(known: KnownFunction, phase: Phase, release: Release) -> bool:
     assert isinstance(release.version, SemVer)
     code = known.code.get(release.version)
     return code is not None and any(code.check(phase.arguments))
+
+
+def misfitting_versions(functions: Functions, phase: Phase) -> frozenset[str]:
+    """Return the versions of a phase's function that do not take the arguments of the phase."""
+    known = functions.known.get(phase.function)
+    if known is None:
+        return frozenset()
+    return frozenset(each.name for each in known.lineage if misfits(known, phase, each))
 
 
 def rollout_of(found: Resolution) -> str:
