@@ -407,8 +407,9 @@ async def roll_out_function(client: Client) -> None:
     policy = {**about, "kind": "RolloutPolicy", "spec": spec}
     await client.create(POLICIES, policy, WANTED.namespace)
     await until(client, POLICIES, "functions", WANTED.namespace, lambda obj: "status" in obj)
-    spec = {"target": target, "to": "v0.1.0", "policyRef": {"name": "functions"}}
-    await client.create(ROLLOUTS_ON, {**about, "kind": "Rollout", "spec": spec}, WANTED.namespace)
+    journey = {"target": target, "to": "v0.1.0", "policyRef": {"name": "functions"}}
+    rollout = {**about, "kind": "Rollout", "spec": journey}
+    await client.create(ROLLOUTS_ON, rollout, WANTED.namespace)
     await until(client, ROLLOUTS_ON, "functions", WANTED.namespace, completed)
 
 

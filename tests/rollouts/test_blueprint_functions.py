@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +26,7 @@ ROLLOUTS = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system/rollouts"
 POLICIES = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system/rolloutpolicies"
 RECORD = "/api/v1/namespaces/polyver-system/configmaps/polyver-function-rollouts"
 TARGET = {"group": "polyver.dev", "kind": "BlueprintFunction", "name": "Greet"}
+SELECTED = {name: TARGET[name] for name in ("group", "kind")}
 NAME = "greet-v0.2.0"
 NUMBER = 8
 APPROVED = {"pause": {"until": "Approved"}}
@@ -166,9 +169,20 @@ class Platform:
             return found if (found.get("state"), found.get("step")) == (state, step) else None
 
         try:
-            return eventually(there)
+            found = eventually(there)
         except BaseException as error:
             raise AssertionError(f"{seen}") from error
+        eventually(lambda: self._has_gate(name, state, int(step.partition("/")[0])))
+        return found
+
+    def _has_gate(self, name: str, state: str, step: int) -> bool:
+        """Report whether the gate is written, which happens after the status."""
+        record = json.loads(self.request("GET", RECORD)["data"]["functions.json"])
+        [version] = [each for each in record["Greet"] if name.endswith(each["version"])]
+        gate = version.get("gate") or {}
+        if state in ("RolledBack", "Aborted"):
+            return gate.get("returns") is True
+        return version["state"] == "open" if state == "Completed" else gate["step"] == step
 
     def rollout(self, name: str = NAME) -> Object:
         """The status of a rollout."""
@@ -213,14 +227,6 @@ def test_a_stable_version_reaches_blueprints_in_steps(platform: Platform) -> Non
 
 
 def test_a_version_that_fails_is_taken_back_by_itself(platform: Platform) -> None:
-    platform.policy({"share": "100%"})
-    platform.start(NEW)
-    platform.reaches("Progressing", "1/1")
-    assert platform.run("greet-0")["resolvedVersion"] == "v0.2.0"
-    platform.reaches("Completed", "1/1")
-
-
-def test_a_failed_action_takes_the_version_back(platform: Platform) -> None:
     platform.policy({"share": "100%"}, checks=[{"ready": {"minimum": 5}}])
     platform.start(NEW)
     platform.reaches("Progressing", "1/1")
@@ -231,6 +237,16 @@ def test_a_failed_action_takes_the_version_back(platform: Platform) -> None:
     assert "the check ready failed" in status["reason"]
     assert {*platform.versions().values()} == {"v0.1.0"}
     assert platform.run("greet-0")["reason"] == f"kept: v0.2.0 is taken back by rollout {NAME}"
+
+
+def test_an_aborted_rollout_returns_all_blueprints(platform: Platform) -> None:
+    platform.policy({"count": 3, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2")
+    assert Counter(platform.versions().values())["v0.2.0"] == 3
+    platform.ask(aborted=True)
+    platform.reaches("Aborted", "1/2")
+    assert {*platform.versions().values()} == {"v0.1.0"}
 
 
 def test_a_blueprint_outside_of_the_cohort_is_told_why(platform: Platform) -> None:
@@ -245,12 +261,148 @@ def test_a_blueprint_outside_of_the_cohort_is_told_why(platform: Platform) -> No
     platform.reaches("Paused", "1/2")
 
 
-def test_an_exact_version_is_not_gated_and_a_wish_is(platform: Platform) -> None:
-    platform.policy({"labels": {"tier": "dev"}}, {"share": "100%"})
+def test_an_exact_version_is_not_gated_and_a_preferred_version_is(platform: Platform) -> None:
+    platform.policy({"count": 1, **APPROVED}, {"share": "100%"})
     platform.start(NEW)
-    platform.reaches("Progressing", "1/2") if False else None
     platform.blueprint("exact", version="v0.2.0")
-    assert platform.run("exact")["resolvedVersion"] == "v0.2.0"
-    wished = platform.run("greet-0", preferredVersion="v0.2.0")
-    assert wished["resolvedVersion"] == "v0.1.0"
-    assert "the preferred version: v0.1.0 is used" in wished["warnings"][0]
+    exact = platform.run("exact")
+    assert (exact["resolvedVersion"], exact["resolvedReason"]) == ("v0.2.0", "exact version")
+    assert "rollout" not in exact
+    platform.reaches("Progressing", "1/2")
+    wished = [platform.run(f"greet-{n}", preferredVersion="v0.2.0") for n in range(NUMBER)]
+    versions = [each["resolvedVersion"] for each in wished]
+    assert Counter(versions) == {"v0.1.0": NUMBER - 1, "v0.2.0": 1}
+    warnings = wished[versions.index("v0.1.0")]["warnings"]
+    assert warnings[0].endswith("the preferred version: v0.1.0 is used")
+    assert platform.reaches("Paused", "1/2")["dependents"]["total"] == NUMBER
+
+
+def test_without_a_policy_a_stable_version_is_used_at_once(platform: Platform) -> None:
+    platform.start(NEW)
+    assert {*platform.versions().values()} == {"v0.2.0"}
+    # A policy that comes later finds the version in use.
+    platform.policy({"share": "100%"})
+    assert platform.run("greet-0")["reason"] == "stable version"
+
+
+def test_a_version_is_closed_before_a_controller_has_seen_it(platform: Platform) -> None:
+    platform.policy({"count": 1, **APPROVED}, {"share": "100%"})
+    freeze = {"metadata": {"name": "polyver-rollout-freeze"}}
+    platform.request("POST", "/api/v1/namespaces/polyver-system/configmaps", freeze)
+    platform.start(NEW)
+    assert {*platform.versions().values()} == {"v0.1.0"}
+    platform.reaches("Paused", "0/2")
+
+
+def test_a_rollout_goes_on_after_a_restart(platform: Platform) -> None:
+    platform.policy({"count": 3, **APPROVED}, {"count": 5, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/3")
+    first = {name for name, each in platform.versions().items() if each == "v0.2.0"}
+    platform.reaches("Paused", "1/3")
+    platform.start(NEW)
+    assert platform.reaches("Paused", "1/3")["dependents"]["healthy"] == 3
+    platform.ask(approvedStep=1)
+    platform.reaches("Progressing", "2/3")
+    platform.start(NEW)
+    second = {name for name, each in platform.versions().items() if each == "v0.2.0"}
+    assert first < second
+    assert len(second) == 5
+    platform.reaches("Paused", "2/3")
+
+
+def test_a_version_that_lacks_an_argument_is_held_by_the_preflight(platform: Platform) -> None:
+    platform.start(NEW)
+    platform.policy({"share": "100%"})
+    platform.start(NEXT)
+    status = platform.reaches("Held", "0/1", name="greet-v0.3.0")
+    assert status["preflight"]["fails"] == NUMBER
+    message = status["preflight"]["failures"][0]["message"]
+    assert "action run, phase only: Greet v0.3.0" in message
+    assert "language" in message
+    assert {*platform.versions().values()} == {"v0.2.0"}
+
+
+def test_a_blueprint_keeps_its_version_if_the_new_one_lacks_an_argument(platform: Platform) -> None:
+    platform.start(NEW)
+    limits = {"failures": 1000}
+    platform.policy({"share": "100%"}, preflight=limits, checks=[{"ready": {"failing": 1000}}])
+    platform.start(NEXT)
+    # Nothing is to be observed: it is known that the version fails for all.
+    platform.reaches("Completed", "1/1", name="greet-v0.3.0")
+    history = platform.rollout("greet-v0.3.0")["history"]
+    assert [each["state"] for each in history] == ["Preflight", "Progressing", "Completed"]
+
+
+def test_calls_are_checked_from_the_status_of_action_sets(platform: Platform) -> None:
+    checks = [
+        {"ready": {"failing": 1000}},
+        {"errors": {"max": "50%", "minimum": 3}},
+        {"latency": {"p99": "10000x", "minimum": 1}},
+    ]
+    platform.policy({"count": 4, **APPROVED}, {"share": "100%"}, checks=checks)
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2")
+    found = {name: platform.run(name) for name in platform.blueprints()}
+    calls = [each for each in found.values() if each["resolvedVersion"] == "v0.2.0"]
+    assert all(each["startTime"] <= each["endTime"] for each in calls)
+    status = platform.reaches("Paused", "1/2")
+    assert [each["name"] for each in status["checks"]] == ["ready", "errors", "latency"]
+    assert status["checks"][1]["message"] == "0 of 4 calls failed (0%)"
+    moved = next(name for name, each in found.items() if each["resolvedVersion"] == "v0.2.0")
+    for _ in range(5):
+        platform.run(moved, "bad")
+    assert "the check errors failed" in platform.reaches("RolledBack", "1/2")["reason"]
+
+
+def test_discovery_shows_the_gate(platform: Platform) -> None:
+    platform.policy({"count": 1, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2")
+
+    def gate() -> Any:
+        found = platform.request("GET", "/functions")["functions"]
+        [greet] = [each for each in found if each["name"] == "Greet"]
+        assert greet["default"] == "v0.1.0"
+        return greet["versions"][1].get("gate", {}).get("text")
+
+    eventually(lambda: gate() == f"held by rollout {NAME}, step 1")
+
+
+def test_a_blueprint_is_checked_against_the_version_that_it_uses(platform: Platform) -> None:
+    platform.start(NEW)
+    platform.policy({"share": "100%"})
+    platform.start(NEXT)
+    platform.reaches("Held", "0/1", name="greet-v0.3.0")
+    platform.blueprint("another")  # v0.2.0 takes its arguments, and v0.3.0 would not
+    assert platform.run("another")["resolvedVersion"] == "v0.2.0"
+    with pytest.raises(ApiError, match="language"):
+        platform.blueprint("newer", version="v0.3.0")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "spec", "at"),
+    [
+        ("default", {}, "spec.targets[0]"),
+        ("polyver-system", {"checks": [{"ready": {"within": "5m"}}]}, "spec.checks[0].ready"),
+        (
+            "polyver-system",
+            {"targets": [{**SELECTED, "selector": {"matchLabels": {"a": "b"}}}]},
+            "spec.targets[0].selector.matchLabels",
+        ),
+    ],
+)
+def test_a_policy_that_cannot_work_is_refused(
+    platform: Platform, namespace: str, spec: Object, at: str
+) -> None:
+    policy = {
+        "apiVersion": "polyver.dev/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "wrong"},
+        "spec": {"targets": [TARGET], "steps": [{"share": "100%"}], **spec},
+    }
+    path = f"/apis/polyver.dev/v1alpha1/namespaces/{namespace}/rolloutpolicies"
+    with pytest.raises(ApiError) as refused:
+        platform.request("POST", path, policy)
+    assert refused.value.code == 422
+    assert at in str(refused.value)

@@ -156,9 +156,7 @@ class FunctionTargets:
         user = Dependent(blueprint.label, uid=blueprint.uid, labels=blueprint.labels)
         follows: dict[str, frozenset[str]] = {}
         for phase in _following(blueprint):
-            wrong = follows.get(phase.function, frozenset()) | misfitting_versions(
-                self._functions, phase
-            )
+            wrong = misfitting_versions(self._functions, phase)
             follows[phase.function] = follows.get(phase.function, frozenset()) | wrong
         return _Follower(user, follows)
 
