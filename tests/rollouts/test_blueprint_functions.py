@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.app.test_cli import Ran
 from tests.editing import edited
 from tests.walks.support import eventually
+from tests.web.visiting import Visitor
 
 from polyver.functions import Registry
 from polyver.functions.catalogue import read_catalogue
@@ -90,10 +92,13 @@ class Platform:
     def start(self, catalogue: str) -> None:
         """Start the control plane, or restart it with another catalogue."""
         self._stack.close()
-        server = EmbeddedServer(
-            data=self._folder, capabilities=("apis", "functions"), functions=functions(catalogue)
+        self.server = EmbeddedServer(
+            data=self._folder,
+            capabilities=("apis", "functions"),
+            functions=functions(catalogue),
+            page=True,
         )
-        self.request = self._stack.enter_context(server).request
+        self.request = self._stack.enter_context(self.server).request
 
     def blueprint(
         self, name: str, *, version: str = "", labels: Mapping[str, str] | None = None
@@ -182,7 +187,8 @@ class Platform:
         gate = version.get("gate") or {}
         if state in ("RolledBack", "Aborted"):
             return gate.get("returns") is True
-        return version["state"] == "open" if state == "Completed" else gate["step"] == step
+        is_open = version["state"] == "open"
+        return is_open if state == "Completed" else bool(gate.get("step") == step)
 
     def rollout(self, name: str = NAME) -> Object:
         """The status of a rollout."""
@@ -326,12 +332,15 @@ def test_a_version_that_lacks_an_argument_is_held_by_the_preflight(platform: Pla
 def test_a_blueprint_keeps_its_version_if_the_new_one_lacks_an_argument(platform: Platform) -> None:
     platform.start(NEW)
     limits = {"failures": 1000}
-    platform.policy({"share": "100%"}, preflight=limits, checks=[{"ready": {"failing": 1000}}])
+    steps = {"share": "90%", **APPROVED}, {"share": "100%"}
+    platform.policy(*steps, preflight=limits, checks=[{"ready": {"failing": 1000}}])
     platform.start(NEXT)
-    # Nothing is to be observed: it is known that the version fails for all.
-    platform.reaches("Completed", "1/1", name="greet-v0.3.0")
-    history = platform.rollout("greet-v0.3.0")["history"]
-    assert [each["state"] for each in history] == ["Preflight", "Progressing", "Completed"]
+    # Nobody has to run the blueprints: it is known that the version fails for all.
+    status = platform.reaches("Paused", "1/2", name="greet-v0.3.0")
+    assert status["dependents"]["failing"] == status["dependents"]["cohort"]
+    runs = [platform.run(each) for each in platform.blueprints()]
+    assert {each["resolvedVersion"] for each in runs} == {"v0.2.0"}
+    assert "kept: the move to v0.3.0 failed" in {each["reason"] for each in runs}
 
 
 def test_calls_are_checked_from_the_status_of_action_sets(platform: Platform) -> None:
@@ -355,18 +364,43 @@ def test_calls_are_checked_from_the_status_of_action_sets(platform: Platform) ->
     assert "the check errors failed" in platform.reaches("RolledBack", "1/2")["reason"]
 
 
-def test_discovery_shows_the_gate(platform: Platform) -> None:
+def test_discovery_the_page_and_why_show_the_gate(
+    platform: Platform, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     platform.policy({"count": 1, **APPROVED}, {"share": "100%"})
     platform.start(NEW)
     platform.reaches("Progressing", "1/2")
+    held = f"held by rollout {NAME}, step 1"
+    found = platform.request("GET", "/functions")["functions"]
+    [greet] = [each for each in found if each["name"] == "Greet"]
+    assert (greet["default"], greet["versions"][1]["gate"]["text"]) == ("v0.1.0", held)
 
-    def gate() -> Any:
-        found = platform.request("GET", "/functions")["functions"]
-        [greet] = [each for each in found if each["name"] == "Greet"]
-        assert greet["default"] == "v0.1.0"
-        return greet["versions"][1].get("gate", {}).get("text")
+    monkeypatch.setenv("KUBECONFIG", str(platform.server.kubeconfig))
+    listed = Ran(capsys, "functions", "list").out.splitlines()
+    assert [line for line in listed if "Greet" in line and held in line]
+    platform.run("greet-0")
+    versions = platform.versions()
+    names = {}
+    for each in platform.request("GET", f"{KANISTER}/actionsets")["items"]:
+        names[each["spec"]["actions"][0]["blueprint"]] = each["metadata"]["name"]
+    for blueprint, version in versions.items():
+        why = json.loads(Ran(capsys, "why", f"actionset/{names[blueprint]}", "-o", "json").out)
+        now = why["phases"][0]["now"]
+        assert now["version"] == version
+        kept = version == "v0.1.0"
+        assert now["why"].startswith(f"kept: v0.2.0 is {held}" if kept else "stable version")
 
-    eventually(lambda: gate() == f"held by rollout {NAME}, step 1")
+    visitor = Visitor(platform.server.page)
+
+    def shown() -> bool:
+        data = visitor.lineage("functions", "Greet")
+        gates = {each["name"]: each.get("gate") for each in data["releases"]}
+        users = {each["name"]: each["users"] for each in data["releases"]}
+        both = (users["v0.1.0"], users["v0.2.0"])
+        return gates["v0.2.0"] == held and both == (NUMBER - 1, 1)
+
+    eventually(shown)
+    assert visitor.lineage("functions", "Greet")["default"]["release"] == "v0.1.0"
 
 
 def test_a_blueprint_is_checked_against_the_version_that_it_uses(platform: Platform) -> None:

@@ -18,6 +18,8 @@ from polyver.cli.output import warn
 from polyver.core import InvalidVersion, Lineage, Notes, PolyverError, Release, SemVer, Stage
 from polyver.functions.loading import load_known
 from polyver.functions.registering import (
+    ANYTHING,
+    ArgumentField,
     Arguments,
     Function,
     Functions,
@@ -121,10 +123,19 @@ def _known(data: dict[str, Any], server: str) -> KnownFunction:
     for each, release in zip(data.get("versions") or (), releases, strict=True):
         version = release.version
         if each.get("registered") and isinstance(version, SemVer):
-            code[version] = Function(name, version, _elsewhere, Arguments(()), server)
+            code[version] = Function(name, version, _elsewhere, _arguments(each), server)
     lineage = Lineage(name, releases, versioned=bool(data.get("versioned")))
     earlier = [lineage.get(each) for each in data.get("earlier") or ()]
     return KnownFunction(lineage, code, earlier=tuple(each for each in earlier if each))
+
+
+def _arguments(data: dict[str, Any]) -> Arguments:
+    """Return the arguments of a version by their names. Their types are not compared here."""
+    fields = [
+        ArgumentField(each["name"], each["name"], ANYTHING, bool(each.get("required")))
+        for each in data.get("arguments") or ()
+    ]
+    return Arguments(tuple(fields), ANYTHING if "furtherArguments" in data else None)
 
 
 def _elsewhere(*_: object) -> None:
