@@ -4,208 +4,58 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.app.test_cli import Ran
-from tests.editing import edited
+from tests.rollouts import greet
+from tests.rollouts.releasing_functions import (
+    APPROVED,
+    KANISTER,
+    NAME,
+    NEW,
+    NEXT,
+    NUMBER,
+    OLD,
+    SELECTED,
+    TARGET,
+    Object,
+    Platform,
+)
 from tests.walks.support import eventually
 from tests.web.visiting import Visitor
 
 from polyver.functions import Registry
 from polyver.functions.catalogue import read_catalogue
-from polyver.functions.registering import Functions, known_functions
+from polyver.functions.registering import known_functions
 from polyver.kube.objects import load_manifests
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
-Object = dict[str, Any]
-KANISTER = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
-ROLLOUTS = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system/rollouts"
-POLICIES = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system/rolloutpolicies"
-RECORD = "/api/v1/namespaces/polyver-system/configmaps/polyver-function-rollouts"
-TARGET = {"group": "polyver.dev", "kind": "BlueprintFunction", "name": "Greet"}
-SELECTED = {name: TARGET[name] for name in ("group", "kind")}
-NAME = "greet-v0.2.0"
-NUMBER = 8
-APPROVED = {"pause": {"until": "Approved"}}
-OLD = """\
-releases: [1.0.0]
-functions:
-  Greet:
-    versions:
-      v0.1.0: {stage: stable}
-      v0.2.0: {stage: candidate}
-      v0.3.0: {stage: candidate}
-"""
-NEW = """\
-releases: [1.0.0, 1.1.0]
-functions:
-  Greet:
-    versions:
-      v0.1.0: {stage: deprecated, since: 1.1.0, removedIn: 1.3.0, use: v0.2.0}
-      v0.2.0: {stage: stable}
-      v0.3.0: {stage: candidate}
-"""
-NEXT = """\
-releases: [1.0.0, 1.1.0, 1.2.0]
-functions:
-  Greet:
-    versions:
-      v0.1.0: {stage: deprecated, since: 1.1.0, removedIn: 1.3.0, use: v0.2.0}
-      v0.2.0: {stage: deprecated, since: 1.2.0, removedIn: 1.4.0, use: v0.3.0}
-      v0.3.0: {stage: stable}
-"""
 
-
-def functions(catalogue: str) -> Functions:
-    """Greet in three versions: v0.2.0 fails for the name `bad`, v0.3.0 needs another argument."""
-    found = Registry()
-
-    @found.register("Greet", version="v0.1.0")
-    def greet(ctx: object, name: str = "") -> Object:
-        return {"text": f"Hello, {name}"}
-
-    @found.register("Greet", version="v0.2.0")
-    def greet_v020(ctx: object, name: str = "") -> Object:
-        if name == "bad":
-            raise ValueError("this version cannot greet")
-        return {"text": f"Good day, {name}"}
-
-    @found.register("Greet", version="v0.3.0")
-    def greet_v030(ctx: object, name: str = "", *, language: str) -> Object:
-        return {"text": f"{language}: {name}"}
-
-    [document] = load_manifests(catalogue, "catalogue.yaml")
-    return known_functions(found, [read_catalogue(document)])
-
-
-class Platform:
-    """Control planes with one catalogue after the other, on the same data."""
+class EmbeddedPlatform(Platform):
+    """Embedded servers, one after the other, on the same data."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
 
     def start(self, catalogue: str) -> None:
-        """Start the control plane, or restart it with another catalogue."""
         self._stack.close()
+        [document] = load_manifests(catalogue, "catalogue.yaml")
+        known = known_functions(Registry.of(greet), [read_catalogue(document)])
+        chosen = ("apis", "functions")
         self.server = EmbeddedServer(
-            data=self._folder,
-            capabilities=("apis", "functions"),
-            functions=functions(catalogue),
-            page=True,
+            data=self._folder, capabilities=chosen, functions=known, page=True
         )
         self.request = self._stack.enter_context(self.server).request
 
-    def blueprint(
-        self, name: str, *, version: str = "", labels: Mapping[str, str] | None = None
-    ) -> None:
-        phase = {"func": "Greet", "name": "only", "args": {"name": "{{ .Options.name }}"}}
-        phase |= {"funcVersion": version} if version else {}
-        made = {
-            "apiVersion": "cr.kanister.io/v1alpha1",
-            "kind": "Blueprint",
-            "metadata": {"name": name, "labels": {**(labels or {})}},
-            "actions": {"run": {"phases": [phase]}},
-        }
-        self.request("POST", f"{KANISTER}/blueprints", made)
-
-    def blueprints(self) -> list[str]:
-        found = self.request("GET", f"{KANISTER}/blueprints")["items"]
-        return [each["metadata"]["name"] for each in found]
-
-    def run(self, blueprint: str, name: str = "x", **action: Any) -> Object:
-        """Run a blueprint, and return the ended phase with the state of the ActionSet."""
-        wanted = {"name": "run", "blueprint": blueprint, "options": {"name": name}, **action}
-        made = self.request(
-            "POST",
-            f"{KANISTER}/actionsets",
-            {
-                "apiVersion": "cr.kanister.io/v1alpha1",
-                "kind": "ActionSet",
-                "metadata": {"generateName": f"{blueprint}-"},
-                "spec": {"actions": [wanted]},
-            },
-        )
-
-        def ended() -> Object | None:
-            path = f"{KANISTER}/actionsets/{made['metadata']['name']}"
-            status: Object = self.request("GET", path).get("status") or {}
-            return status if status.get("state") in ("complete", "failed") else None
-
-        status: Object = eventually(ended)
-        phases = status["actions"][0]["phases"] if status["actions"] else [{}]
-        return {**status, **phases[0], "state": status["state"]}
-
-    def versions(self) -> dict[str, str]:
-        """The version with which each blueprint runs."""
-        return {each: self.run(each)["resolvedVersion"] for each in self.blueprints()}
-
-    def policy(self, *steps: Object, **rules: Any) -> None:
-        made = {
-            "apiVersion": "polyver.dev/v1alpha1",
-            "kind": "RolloutPolicy",
-            "metadata": {"name": "careful"},
-            "spec": {"targets": [TARGET], "steps": [*steps], **rules},
-        }
-        self.request("POST", POLICIES, made)
-
-        def ready() -> bool:
-            found = self.request("GET", f"{POLICIES}/careful")
-            conditions = (found.get("status") or {}).get("conditions") or []
-            return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-        eventually(ready)
-
-    def reaches(self, state: str, step: str, name: str = NAME) -> Object:
-        """Wait until a rollout is in a state and a step; return its status."""
-        seen: Object = {}
-
-        def there() -> Object | None:
-            try:
-                found = self.request("GET", f"{ROLLOUTS}/{name}").get("status") or {}
-            except ApiError:
-                return None
-            seen.clear()
-            seen.update(found)
-            return found if (found.get("state"), found.get("step")) == (state, step) else None
-
-        try:
-            found = eventually(there)
-        except BaseException as error:
-            raise AssertionError(f"{seen}") from error
-        eventually(lambda: self._has_gate(name, state, int(step.partition("/")[0])))
-        return found
-
-    def _has_gate(self, name: str, state: str, step: int) -> bool:
-        """Report whether the gate is written, which happens after the status."""
-        record = json.loads(self.request("GET", RECORD)["data"]["functions.json"])
-        [version] = [each for each in record["Greet"] if name.endswith(each["version"])]
-        gate = version.get("gate") or {}
-        if state in ("RolledBack", "Aborted"):
-            return gate.get("returns") is True
-        is_open = version["state"] == "open"
-        return is_open if state == "Completed" else bool(gate.get("step") == step)
-
-    def rollout(self, name: str = NAME) -> Object:
-        """The status of a rollout."""
-        found: Object = self.request("GET", f"{ROLLOUTS}/{name}")["status"]
-        return found
-
-    def ask(self, name: str = NAME, **asked: Any) -> None:
-        def change(obj: Object) -> None:
-            obj["spec"] |= asked
-
-        edited(self.request, f"{ROLLOUTS}/{name}", change)
-
 
 @pytest.fixture
-def platform(tmp_path: Path) -> Iterator[Platform]:
+def platform(tmp_path: Path) -> Iterator[EmbeddedPlatform]:
     with ExitStack() as stack:
-        platform = Platform(tmp_path / "data", stack)
+        platform = EmbeddedPlatform(tmp_path / "data", stack)
         platform.start(OLD)
         for number in range(NUMBER):
             platform.blueprint(f"greet-{number}")
@@ -365,7 +215,7 @@ def test_calls_are_checked_from_the_status_of_action_sets(platform: Platform) ->
 
 
 def test_discovery_the_page_and_why_show_the_gate(
-    platform: Platform, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    platform: EmbeddedPlatform, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform.policy({"count": 1, **APPROVED}, {"share": "100%"})
     platform.start(NEW)
