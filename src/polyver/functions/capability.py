@@ -42,6 +42,8 @@ def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Co
     functions, calls = settings.functions or built_in_functions(), settings.calls
     limits, log = CallLimits(seconds=calls.seconds), Log(verbose=True)
     sets = ACTION_SETS.names.plural
+    # Roles cannot restrict the creation of objects to a name.
+    create, is_inside = Right("", "configmaps", ("create",)), around.namespace == SYSTEM_NAMESPACE
 
     async def served(client: Client) -> bytes:
         return encode_json(functions_data(await FunctionGates(client, functions).functions()))
@@ -69,9 +71,9 @@ def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Co
             Right(ACTION_SETS.group, f"{sets}/status", ("update",)),
             Right("", "events", ("create",)),
             Right("", "configmaps", ("get", "update"), RECORD),
-            # Roles cannot restrict the creation of objects to a name.
-            Right("", "configmaps", ("create",)),
+            *(() if is_inside else (create,)),
         ),
+        rights_inside=(create,) if is_inside else (),
         namespaces=(SYSTEM_NAMESPACE,),
         documents={_PATH: served},
         rollout_targets=lambda client: (FunctionTargets(client, functions),),
