@@ -24,6 +24,7 @@ from polyver.app import _replica
 from polyver.app._replica import ReplicaSettings, replica
 from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation, Installer, manifests
+from polyver.capability.capability import Surroundings
 from polyver.capability.rollouts import POLICIES
 from polyver.client import Client, GroupVersionResource, find
 from polyver.client.client import ClientRequest, ClientResponse
@@ -38,7 +39,7 @@ from polyver.testing import EmbeddedServer
 from polyver.webhook.configurations import configurations
 
 CHOICES = Choices(frozenset({"apis", "functions", "definitions"}))
-CONTRIBUTIONS = CHOICES.contributions()
+CONTRIBUTIONS = CHOICES.contributions(Surroundings(namespace="polyver-system"))
 WANTED = Installation(
     "a:1", options=("--kinds", "shop.kinds"), kinds=(KITES,), contributions=CONTRIBUTIONS
 )
