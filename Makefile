@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs kube kube-old cue record e2e e2e-long hostile bench bench-quick lock clean
+.PHONY: help up test check format docs kube kube-old cue prometheus record e2e e2e-long hostile bench bench-quick lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -12,7 +12,8 @@ up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with 
 		--functions examples/functions/backup_functions/__init__.py \
 		--catalogue examples/functions/backup_functions/catalogue.yaml \
 		--packages examples/rollout/packages.yaml \
-		--load examples/platform --load examples/many-versions --load examples/rollout/stable
+		--load examples/platform --load examples/many-versions --load examples/rollout/stable \
+		--load examples/websites/start
 
 # Tests start hundreds of processes: what one compiles is kept for the next, whatever is set here.
 test: .venv/ready ## run all tests
@@ -42,6 +43,9 @@ kube-old: .venv/ready ## build the oldest kubectl that is served, for the walks 
 cue: .venv/ready ## build cue, for the tests of templates that are written in it (needs Go or PyPI)
 	@$(RUN)/python tests/kube/build.py cue
 
+prometheus: .venv/ready ## download Prometheus, for the tests of rollouts that ask it (needs apt-get)
+	@$(RUN)/python -m tests.rollouts.prometheus
+
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
@@ -56,9 +60,10 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.kube.builtins
 	@$(RUN)/python -m tests.kube.server.openapi_facts
 
-e2e: kube ## run the tests that need the real API server, and those that need cue
+e2e: kube ## run the tests that need the real API server, cue or Prometheus
 	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2
-	@$(RUN)/pytest -n 4 -m "kube or cue" --hypothesis-seed=0 $(ARGS)
+	@$(RUN)/python -m tests.rollouts.prometheus || echo "======== NOT TESTED WITH PROMETHEUS ========" >&2
+	@$(RUN)/pytest -n 4 -m "kube or cue or prometheus" --hypothesis-seed=0 $(ARGS)
 
 # Other kinds and objects than last time: what this finds is a difference that nobody knew of.
 e2e-long: kube ## compare with the real API server on new kinds and objects, and roll out to 1,000

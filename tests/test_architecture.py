@@ -139,10 +139,18 @@ def test_a_shared_name_or_a_private_import_is_reported(
 
 def test_the_page_about_the_architecture_names_modules_that_exist() -> None:
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    places = (ROOT / "src" / "polyver", ROOT)
     named = re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", page)
     assert len(named) > 20
-    places = (ROOT / "src" / "polyver", ROOT)
     assert [each for each in named if not any((at / each).is_file() for at in places)] == []
+    # In the lists of modules, a name without a folder is in the folder of one on the same line.
+    paths = page.partition("## Six paths")[2].partition("\n## ")[0]
+    steps = [re.findall(r"`([a-z_/]+\.py)`", line) for line in paths.splitlines()]
+    short = [(name, step) for step in steps for name in step if "/" not in name]
+    assert len(short) > 5
+    for name, step in short:
+        beside = [places[0] / each for each in step if "/" in each]
+        assert any(each.with_name(name).is_file() for each in beside), name
 
 
 def test_pins_have_hashes_and_no_address() -> None:

@@ -140,6 +140,7 @@ def test_the_arguments_are_those_that_run_takes() -> None:
 
     given = [
         *("--capabilities", "apis,functions,definitions"),
+        *("--allow-http", "prometheus.monitoring:9090", "--allow-http", "*.example.com"),
         *("--functions", "shop/functions.py", "--functions", "shop.more"),
         *("--catalogue", "c.yaml", "--allow-command", "--function-timeout", "90s"),
         *("--semver-gate", "warn"),

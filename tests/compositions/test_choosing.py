@@ -25,6 +25,7 @@ from tests.compositions.composing import (
 )
 
 from polyver.capability import Refusal
+from polyver.capability.gates import gate_annotations
 from polyver.compositions.decisions import (
     ChosenComposition,
     FunctionLineages,
@@ -41,6 +42,7 @@ from polyver.compositions.decisions import (
     references_patch,
     resolve_steps,
 )
+from polyver.compositions.names import PREVIOUS
 from polyver.compositions.packages import (
     known_revision,
     lineage_of,
@@ -195,7 +197,10 @@ def test_the_seeds_bucket_moves_to_alpha_once() -> None:
     second = revision_for(asked, there)
     assert second.release.name == names(there)[1]
     noted = references_patch(composite(asked), "example", second.release.name)
-    assert noted == {"spec": {"compositionRevisionRef": {"name": names(there)[1]}}}
+    assert noted == {
+        "metadata": {"annotations": {PREVIOUS: first}},
+        "spec": {"compositionRevisionRef": {"name": names(there)[1]}},
+    }
     moved = apply_merge_patch(asked, noted)
     newer = revisions_of(("1", {}), ("2", ALPHA), ("3", ALPHA))
     assert revision_for(moved, newer).release.name == names(there)[1]
@@ -417,8 +422,9 @@ def test_what_a_rollout_holds_is_only_for_those_whom_it_admits() -> None:
         function_revision("a", 1, labels={"channel": "beta"}),
         function_revision("b", 2, labels=ALPHA),
     ]
-    gate = Gate("canary", 2, cohorts=({"tier": "test"},))
-    installed = FunctionLineages(there, gates={name_of("b"): gate})
+    gate = gate_annotations(Gate("canary", 2, cohorts=({"tier": "test"},)))
+    there[1]["metadata"]["annotations"] = gate
+    installed = FunctionLineages(there)
 
     def calls(obj: Object, **asking: Any) -> str:
         revision = {
@@ -438,9 +444,9 @@ def test_what_a_rollout_holds_is_only_for_those_whom_it_admits() -> None:
     assert caught.value.reason == "RevisionHeld"
     assert calls(bucket(), **by_name(name_of("b"))) == name_of("b"), "it asks for this revision"
     revisions = revisions_of(("1", {}), ("2", {}))
-    gates = {names(revisions)[1]: gate}
+    revisions[1]["metadata"]["annotations"] = gate
     for obj, number in ((bucket(), 0), (admitted, 1)):
-        found = choose_revision(composite(obj), "example", revisions, gates=gates)
+        found = choose_revision(composite(obj), "example", revisions)
         assert found.release.name == names(revisions)[number]
 
 

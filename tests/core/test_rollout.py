@@ -143,6 +143,18 @@ def test_a_step_goes_on_only_after_the_cohort_has_moved_and_the_checks_pass(
     assert where(decide(at(1))) == (PROGRESSING, 2)
 
 
+def test_a_check_without_a_result_does_not_end_a_pause() -> None:
+    paused = decide(at(2), FINE, now=1000)
+    assert where(paused) == (PAUSED, 2)
+    waiting = decide(paused.progress, WAITING, now=1100)
+    assert where(waiting) == (PAUSED, 2)
+    assert waiting.progress.reason == "the check ready waits: 3 of 9 healthy"
+    late = decide(waiting.progress, WAITING, now=9000)
+    assert where(late) == (PAUSED, 2), "no step starts while a check waits"
+    assert where(decide(late.progress, FINE, now=9001)) == (PROGRESSING, 3)
+    assert where(decide(paused.progress, MOVING, now=1100)) == (PROGRESSING, 2)
+
+
 def test_a_pause_starts_when_the_checks_pass_and_says_when_it_ends() -> None:
     waiting = decide(at(2), WAITING, now=100)
     passed = decide(waiting.progress, FINE, now=1000)

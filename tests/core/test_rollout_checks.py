@@ -21,11 +21,11 @@ from polyver.core.rollout_checks import (
     check_errors,
     check_http,
     check_latency,
-    check_value,
+    check_values,
     confirmed_result,
     failures_after,
     lasting_result,
-    prometheus_value,
+    prometheus_values,
 )
 
 PASSED = CheckResult("errors", "Passed", "0 of 20 calls failed (0%)")
@@ -143,13 +143,13 @@ def sample(value: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (answer("scalar", [1.5, "0.25"]), 0.25),
-        (answer("vector", [sample("1e3")]), 1000.0),
-        (answer("vector", [sample("+Inf")]), math.inf),
+        (answer("scalar", [1.5, "0.25"]), (0.25,)),
+        (answer("vector", [sample("1e3")]), (1000.0,)),
+        (answer("vector", [sample("+Inf")]), (math.inf,)),
         (answer("vector", []), NotObserved("the result of the query is empty")),
         (
             answer("vector", [sample("1"), sample("2")]),
-            NotObserved("the result of the query has 2 samples, expected one"),
+            (1.0, 2.0),
         ),
         (
             answer("matrix", []),
@@ -166,8 +166,8 @@ def sample(value: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_value_in_an_answer(found: Any, expected: float | NotObserved) -> None:
-    assert prometheus_value(found) == expected
+def test_the_values_in_an_answer(found: Any, expected: tuple[float, ...] | NotObserved) -> None:
+    assert prometheus_values(found) == expected
 
 
 STRANGE: list[Any] = [
@@ -185,12 +185,12 @@ STRANGE: list[Any] = [
 @pytest.mark.parametrize("found", STRANGE)
 def test_an_answer_of_another_server_has_no_value(found: Any) -> None:
     expected = NotObserved("the answer is not one of the API of Prometheus")
-    assert prometheus_value(found) == expected
+    assert prometheus_values(found) == expected
 
 
 def test_nan_is_read_and_checks_nothing() -> None:
-    value = prometheus_value(answer("vector", [sample("NaN")]))
-    result = check_value(PrometheusCheck("", "a/b", below=1.0), value)
+    value = prometheus_values(answer("vector", [sample("NaN")]))
+    result = check_values(PrometheusCheck("", "a/b", below=1.0), value)
     assert result == CheckResult("prometheus", "Waiting", "the value is NaN")
 
 
@@ -203,7 +203,7 @@ almost = st.builds(answer, st.sampled_from(["scalar", "vector", "matrix"]), json
 
 @given(json | almost)
 def test_every_answer_is_read(found: Any) -> None:
-    assert isinstance(prometheus_value(found), float | NotObserved)
+    assert isinstance(prometheus_values(found), tuple | NotObserved)
 
 
 limits = st.none() | st.floats(-10, 10)
@@ -216,17 +216,35 @@ def test_a_value_passes_exactly_within_its_limits(
     given_limits = {
         name: limit for name, limit in (("below", below), ("above", above)) if limit is not None
     }
-    result = check_value(PrometheusCheck("", "q", **given_limits), value)
+    result = check_values(PrometheusCheck("", "q", **given_limits), [value])
     is_within = (below is None or value < below) and (above is None or value > above)
     assert result.verdict == ("Passed" if is_within else "Failed")
 
 
+@pytest.mark.parametrize(
+    ("values", "verdict", "message"),
+    [
+        ((0.1, 0.2), "Passed", "all 2 values, must be above 0 and below 1"),
+        ((0.5,), "Passed", "0.5, must be above 0 and below 1"),
+        ((0.1, 3.0, 4.0), "Failed", "3, must be above 0 and below 1 (2 of 3 values are not)"),
+        ((math.nan, -1.0), "Failed", "-1, must be above 0 and below 1 (1 of 2 values are not)"),
+        ((math.nan, 0.5), "Waiting", "1 of 2 values are NaN"),
+        ((), "Waiting", "there is none"),
+    ],
+)
+def test_all_values_must_be_within_the_limits(
+    values: tuple[float, ...], verdict: str, message: str
+) -> None:
+    result = check_values(PrometheusCheck("", "q", below=1.0, above=0.0), values)
+    assert (result.verdict, result.message) == (verdict, message)
+
+
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_infinity_is_a_value(value: float) -> None:
-    assert check_value(PrometheusCheck("", "q", below=0.0), value).verdict == (
+    assert check_values(PrometheusCheck("", "q", below=0.0), [value]).verdict == (
         "Failed" if value > 0 else "Passed"
     )
-    assert check_value(PrometheusCheck("", "q", above=0.0), value).verdict == (
+    assert check_values(PrometheusCheck("", "q", above=0.0), [value]).verdict == (
         "Passed" if value > 0 else "Failed"
     )
 

@@ -186,8 +186,9 @@ class Releasing:
 
 
 @contextmanager
-def releasing() -> Iterator[Releasing]:
-    with EmbeddedServer(capabilities=("apis", "definitions")) as server:
+def releasing(*, allow_http: Sequence[str] = ()) -> Iterator[Releasing]:
+    chosen = ("apis", "definitions")
+    with EmbeddedServer(capabilities=chosen, allow_http=allow_http) as server:
         yield Releasing(server)
 
 

@@ -186,7 +186,8 @@ def test_a_policy_that_is_edited_or_deleted_does_not_change_a_rollout(platform: 
         ({"targets": [{**TARGET, "kind": "Deployment"}]}, "spec.targets[0].kind"),
         ({"targets": [{"group": TARGET["group"], "kind": TARGET["kind"]}]}, "spec.targets[0]"),
         ({"checks": [{"errors": {"max": "1%"}}]}, "spec.checks[0].errors"),
-        ({"notify": [{"url": "http://chat.example"}]}, "spec.notify"),
+        ({"notify": [{"url": "http://chat.example"}]}, "spec.notify[0].url"),
+        ({"checks": [{"ready": {}}, {"http": {"url": "http://a.example"}}]}, "spec.checks[1].http"),
         ({"targets": [TARGET]}, "spec.targets[0].name"),
     ],
 )

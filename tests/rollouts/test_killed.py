@@ -19,12 +19,13 @@ NUMBER = 8
 class KilledServer:
     """Control planes in processes of their own, one after the other, on the same data."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self._folder = folder
+        self._options = ("--no-page", "--capabilities", "apis,definitions", *options)
         self.start()
 
     def start(self) -> None:
-        self._server = Server(self._folder, "--no-page", "--capabilities", "apis,definitions")
+        self._server = Server(self._folder, *self._options)
 
     def kill(self) -> None:
         self._server.kill()

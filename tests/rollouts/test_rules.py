@@ -96,6 +96,15 @@ def test_without_checks_followers_must_become_healthy() -> None:
             },
             "spec.checks[0].prometheus",
         ),
+        (
+            {
+                "steps": [LAST],
+                "checks": [
+                    {"prometheus": {"address": f"{PROMETHEUS}?a", "query": "up", "below": 1}}
+                ],
+            },
+            "spec.checks[0].prometheus.address",
+        ),
         ({"steps": [LAST], "checks": [{"http": {"url": "shop"}}]}, "spec.checks[0].http.url"),
         ({"steps": [LAST], "preflight": {"sample": "many"}}, "spec.preflight.sample"),
         ({"steps": [LAST], "windows": [{"from": "25:00", "to": "09:00"}]}, "spec.windows[0].from"),

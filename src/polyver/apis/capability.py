@@ -33,7 +33,7 @@ _TIMEOUT = 30.0
 async def serve_kinds(
     api: ApiServer, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Serve kinds declared in Python: apply their CRDs, and add conversion and admission.
+    """Serve kinds declared in Python: apply their CRDs, convert their objects, call their hooks.
 
     Return the controllers of these kinds.
     """
@@ -54,7 +54,7 @@ async def serve_kinds(
 async def serve_conversions(
     api: ApiServer, client: Client, webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Serve the Conversions that users apply: add conversion and admission.
+    """Serve the Conversions that users apply: check them in admission, and convert objects by them.
 
     Return the controller of Conversions.
     """
@@ -87,7 +87,10 @@ async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
 
 
 def own_webhook(address: str, ca: str) -> Webhook:
-    """Return the webhook by which CRDs name the conversion webhook of the embedded server."""
+    """Return the address and the CA of the embedded server's conversion webhook.
+
+    polyver writes both to `spec.conversion` of CRDs. `address` is HOST:PORT.
+    """
     from polyver.kube.objects.webhooks import Webhook
 
     bundle = base64.b64encode(ca.encode()).decode()
@@ -126,7 +129,10 @@ def _is_over(until: float) -> bool:
 
 
 def _contribution(settings: None, around: Surroundings) -> Contribution:
-    """Return the contribution: it serves the Conversions of users, and adds kinds to the page."""
+    """Return the contribution of the capability apis to a control plane.
+
+    It serves the Conversions of users, and shows kinds on the page.
+    """
     del settings, around
     return Contribution(serve=serve_conversions, source=_source)
 

@@ -1,4 +1,7 @@
-"""The kind Conversion. Users apply objects of this kind; each declares how to convert a kind."""
+"""The kind Conversion. Each Conversion declares how to convert the objects of another kind.
+
+Users apply Conversions to a server.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,9 @@ __all__ = [
 ]
 
 FORCED: Final = "conversion.polyver.dev/remove-by-force"
-"""Annotation that permits the deletion of a Conversion. Its value lists the versions that are still
-in use.
+"""Annotation with which a user permits the deletion of a Conversion that its kind still needs.
+
+Its value must list all versions of the kind that are in use, separated by commas.
 """
 
 CONVERSIONS: Final = Kind(
@@ -44,7 +48,10 @@ CONVERSIONS: Final = Kind(
     ],
 )
 class ConversionV1Alpha1:
-    """The conversion between the versions of a kind, named like its CustomResourceDefinition."""
+    """The conversion between the versions of a kind.
+
+    Each Conversion must have the name of the CustomResourceDefinition of its kind.
+    """
 
     class Spec:
         class Edge:
@@ -56,17 +63,18 @@ class ConversionV1Alpha1:
             """The rules, which work in both directions."""
 
         group: str
-        """The group of the kind."""
+        """The API group of the kind."""
         kind: str
-        """The kind."""
+        """The kind whose objects are converted, such as CronTab."""
         versions: list[str]
         """All versions of the kind, including those that are not served."""
         hub: str | None
-        """The hub. Conversions between two other versions convert to the hub first, and then to the
-        target version.
-        """
+        """The hub: the version in the centre of the tree of edges. This field is optional."""
         edges: list[Edge] | None
-        """The edges between versions, which form a tree."""
+        """The edges: pairs of versions with the rules between them.
+
+        The edges must connect all versions to one tree.
+        """
 
     class Status:
         class Condition:
@@ -78,17 +86,17 @@ class ConversionV1Alpha1:
             generation: int | None = Field(name="observedGeneration", default=None)
 
         conditions: Annotated[list[Condition], ListMap("type")] | None
-        """Whether this Conversion is in use."""
+        """The conditions of this Conversion. `Serving` states whether the Conversion is in use."""
 
     spec: Spec
     status: Status | None
 
 
 def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
-    """Build the converter of a Conversion, with the schemas of the CRD if the CRD is given.
+    """Build the converter of a Conversion. If the CRD is given, the converter uses its schemas.
 
-    Raises an error if the Conversion does not fit the CRD: if it has other versions than the CRD,
-    if a rule writes a field that does not exist, or if a rule does not fit the type of its field.
+    Raise an error if the Conversion does not fit the CRD: if it has other versions than the CRD, if
+    a rule writes a field that does not exist, or if a rule does not fit the type of its field.
     """
     declared, definition = _read(conversion, crd)
     if definition is None:
@@ -103,7 +111,7 @@ def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Con
     """Build a converter for a Conversion that no longer fits its CRD, because the CRD has changed.
 
     The converter uses the CRD's schemas for the versions that the Conversion names. If a rule
-    writes to a field that does not exist, the written value is preserved.
+    writes to a field that does not exist, the converter preserves the written value.
     """
     declared, definition = _read(conversion, crd)
     known = definition.versions if definition else ()
@@ -144,11 +152,12 @@ def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
 
 
 def needed_versions(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> list[str]:
-    """Return the versions in use that need a Conversion; deleting it would lose data.
+    """Return the versions in use for which a Conversion is needed; [] if it may be deleted.
 
-    The list is empty if the kind has only one version in use, or if the Conversion is for another
-    kind. The list is also empty if an annotation of the Conversion names all versions in use, which
-    allows the deletion.
+    If a needed Conversion were deleted, objects would lose data. The list is empty if the kind has
+    only one version in use, or if the Conversion is for another kind. It is also empty if an
+    annotation of the Conversion names all versions in use: with this annotation, the user permits
+    the deletion.
     """
     used = versions_in_use(crd) if crd is not None and _is_for(conversion, crd) else []
     annotations = conversion["metadata"].get("annotations") or {}

@@ -24,9 +24,8 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[str, Any]:
     """Build the CustomResourceDefinition of a kind.
 
-    `conversion` is the conversion webhook of the kind.
-
-    The manifest has the webhook only if the kind has several versions.
+    If the kind has several versions, the manifest names the webhook `conversion`, which converts
+    objects of the kind.
 
     >>> from polyver import apis
     >>> toy = apis.Kind("Toy", group="ex.io")
@@ -57,7 +56,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
 
 
 def _said(data: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Add to `data` the fields of `more` that are not empty; return the result."""
+    """Add the fields `more` to `data`, except fields with an empty value; return the result."""
     return data | {name: value for name, value in more.items() if value not in ("", None, [], {})}
 
 
@@ -98,13 +97,13 @@ def _version(version: DefinedVersion) -> dict[str, Any]:
 
 
 def scale_data(scale: Scale) -> dict[str, Any]:
-    """Return the field `scale` of manifests."""
+    """Build the value of the field `scale` in manifests."""
     found = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
     return _said(found, labelSelectorPath=scale.selector)
 
 
 def column_data(column: Column) -> dict[str, Any]:
-    """Return a printer column of manifests."""
+    """Build the entry for a column in the field `additionalPrinterColumns` of manifests."""
     return _said(
         {"name": column.name, "type": column.type, "jsonPath": column.path},
         format=column.format,

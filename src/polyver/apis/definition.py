@@ -1,6 +1,6 @@
 """A kind and its versions as data (`Definition`), from classes in Python or from a manifest.
 
-All other code uses a kind in this form. So the code works in the same way for a kind that is
+All other code uses a kind in this form. So this code works in the same way for a kind that is
 declared in Python, and for a kind that is written in Go and read from its CustomResourceDefinition.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from polyver.core import KubeVersion, PolyverError
+from polyver.core.plain import Schema
 from polyver.kube.objects.webhooks import Webhook
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "Scope",
 ]
 
-Schema = Mapping[str, Any]
 Scope = Literal["Namespaced", "Cluster"]
 
 
@@ -42,17 +42,20 @@ class Column:
 
     name: str
     path: str
-    """The path of the column's value: `.spec.schedule`."""
+    """The JSONPath of the column's value: `.spec.schedule`."""
     type: Literal["string", "integer", "number", "boolean", "date"] = "string"
     format: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     priority: int = field(default=0, repr=False)
-    """Columns above zero are printed only with `-o wide`."""
+    """kubectl prints a column with a priority above zero only with `-o wide`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The paths of the replica counts and of the selector, for `kubectl scale` and autoscalers."""
+    """The subresource scale: the paths of the replica counts and of the selector in the object.
+
+    `kubectl scale` and autoscalers use this subresource.
+    """
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -80,12 +83,12 @@ class DefinedVersion:
     storage: bool = False
     deprecated: bool = False
     warning: str | None = None
-    """The warning for clients of a deprecated version; None for the API server's default text."""
+    """The warning for clients of a deprecated version; None for the default text of API servers."""
     schema: Schema | None = None
-    """The openAPIV3Schema. Without a schema (None), an API server keeps every field."""
+    """The openAPIV3Schema; None if there is none. An API server then keeps every field."""
     columns: tuple[Column, ...] = ()
     status: bool = False
-    """True if the status is a subresource."""
+    """True if the version has the subresource status."""
     scale: Scale | None = None
     selectable: tuple[str, ...] = ()
     """The fields that a field selector may name: `.spec.colour`."""
@@ -100,20 +103,21 @@ class Definition:
     versions: tuple[DefinedVersion, ...]
     scope: Scope = "Namespaced"
     strategy: Literal["None"] | None = None
-    """The conversion strategy.
+    """The conversion strategy that the declaration or the manifest states.
 
     The string "None" states that versions differ only in apiVersion. The Python value None means
     that a webhook converts, or that no strategy is stated.
     """
     webhook: Webhook | None = None
     hub: str = ""
-    """The hub: conversions between two other versions convert to this version first. By default,
-    the hub is the storage version.
+    """The hub: the version in the centre of the tree of conversions.
+
+    By default, it is the storage version.
     """
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
-    """The location of the kind's declaration, for errors."""
+    """The file and line of the kind's declaration, for errors."""
 
     def __post_init__(self) -> None:
         ordered = sorted(self.versions, key=lambda v: KubeVersion.parse(v.name), reverse=True)

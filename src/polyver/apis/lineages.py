@@ -1,4 +1,4 @@
-"""Lineages of the capability apis, read from manifests."""
+"""The lineages (kinds with their API versions) of the capability apis, read from manifests."""
 
 from polyver.apis.manifests import lineages
 from polyver.apis.policy import APIS, selector

@@ -126,7 +126,10 @@ class _Spec(Struct, rename="camel"):
 
 
 class _BetaSpec(_Spec, rename="camel"):
-    """The spec of v1beta1; it may state a single version, and fields that all versions share."""
+    """The spec of a CustomResourceDefinition in v1beta1.
+
+    It may state a single version, and fields that apply to all versions.
+    """
 
     versions: list[_BetaVersion] = []  # type: ignore[assignment]
     version: str = ""
@@ -244,7 +247,7 @@ def _read(document: Document) -> Definition:
 
 
 def _share(spec: _BetaSpec, document: Document) -> None:
-    """Copy the fields that a v1beta1 spec states once for all versions to each version."""
+    """Copy to each version the fields that a v1beta1 spec states once for all versions."""
     if not spec.versions:
         spec.versions = [_BetaVersion(spec.version)] if spec.version else []
     if spec.version and spec.version != spec.versions[0].name:
@@ -261,7 +264,7 @@ def _share(spec: _BetaSpec, document: Document) -> None:
 
 
 def _preserving(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema that keeps unknown fields, which was the default in v1beta1."""
+    """Return a schema that keeps unknown fields, as is the default in v1beta1."""
     made = dict(schema)
     fields = schema.get("properties") or {}
     if fields:

@@ -1,4 +1,4 @@
-"""Data of the capability `apis` for the web page.
+"""The capability `apis` on the web page: kinds, and the API versions that their objects use.
 
 A lineage is a kind, and a dependent is an object of the kind. The managedFields of an object name
 the API version in which each field manager wrote. The page shows these versions as the versions
@@ -47,7 +47,9 @@ class _Kind:
     group: str
     kind: str
     resource: GroupVersionResource | None
-    """The kind, in the version in which its objects are read. None if its objects are not read."""
+    """The resource, in the version in which the objects of the kind are read; None if they are not
+    read.
+    """
     releases: tuple[Release, ...]
     storage: str
     stored: tuple[str, ...]
@@ -62,11 +64,11 @@ class _Written:
     uid: str
     labels: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
-    """The field manager of each managedFields entry, and the API version of the entry."""
+    """The field manager and the API version of each managedFields entry."""
 
 
 class ApisSource(PageSource):
-    """The page's source for the capability apis."""
+    """Shows the kinds and their objects on the page."""
 
     capability = _CAPABILITY
     description = "kinds and their API versions"

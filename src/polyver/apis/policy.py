@@ -1,4 +1,7 @@
-"""The policy for API versions: the version of the request; by default, the preferred version."""
+"""The policy for API versions: a request gets the version that it names.
+
+A request that names no version gets the preferred served version.
+"""
 
 from __future__ import annotations
 
@@ -13,5 +16,5 @@ APIS = Policy(
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Parse an API version, without its group."""
+    """Parse an API version without its group, such as `v1`, to a selector of this version."""
     return Exact(KubeVersion.parse(text))

@@ -1,4 +1,4 @@
-"""Starts the web page: binds its port on the loopback address, and serves it with a token."""
+"""Starts the web page: binds its port on the loopback address; serves it to users with a token."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _keep(file: Path, address: str) -> None:
 
 
 def _sources(choices: Choices) -> Sequence[PageSource]:
-    """Return the page source of each enabled capability, in the order of the page's sections."""
+    """Return the page source of each enabled capability; the page shows them in this order."""
     from polyver.app.capabilities import BASE
 
     sources = [each.source() for each in choices.contributions() if each.source is not None]

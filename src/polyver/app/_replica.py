@@ -1,7 +1,6 @@
 """Starts one replica of polyver for a cluster.
 
 Every replica serves the webhooks. Only the replica that is the leader runs the controllers.
-
 `polyver run` and the tests use the same function `replica`, so the tests cover the code of the
 command.
 """
@@ -51,8 +50,9 @@ _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
-"""Seconds after which the webhook of a new Conversion is written to the CRD. By then, all replicas
-can convert with this Conversion.
+"""Seconds after which polyver writes the webhook to the CRD of a new Conversion.
+
+By then, all replicas can convert with this Conversion.
 """
 _GRACE_PERIOD = 20.0
 
@@ -68,13 +68,12 @@ class ReplicaSettings:
     port: int
     namespace: str
     names: tuple[str, ...]
-    """The host names at which API servers call the webhook. The certificate is issued for these
-    names.
-    """
+    """The host names in the certificate, at which API servers call the webhook."""
     kinds: tuple[Kind, ...] = ()
     pair: PairSource | None = None
-    """The certificate, if another program renews it. By default, the replicas share a certificate
-    that polyver renews.
+    """The source of the certificate, if another program renews the certificate.
+
+    By default, the replicas share a certificate that polyver renews.
     """
     identity: str = ""
     terms: Terms = field(default_factory=Terms)
@@ -92,11 +91,9 @@ class Replica:
     kinds: int
     leadership: Leadership
     failed: asyncio.Task[None]
-    """A task that ends only if the controllers of this replica cannot continue."""
+    """A task that ends only if this replica cannot run its controllers any more."""
     retire: Callable[[], Awaitable[None]]
-    """If True, the readiness probe fails and the controllers stop. The webhooks still answer
-    requests.
-    """
+    """Stops the controllers and fails the readiness probe. The webhooks still answer requests."""
 
 
 @asynccontextmanager
@@ -158,7 +155,7 @@ class _Wired:
             for name, kind in self._kinds.items()
             if kind.converter is not None
         }
-        """Converters by the names of their CRDs."""
+        """The converters of all kinds, by the names of their CRDs."""
         self._engine: ControllerManager | None = None
         lease = Lease(client, _LEASE, settings.namespace, identity, terms=settings.terms)
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
@@ -204,10 +201,10 @@ class _Wired:
         )
 
     def publish(self, name: str, converter: Converter | None) -> None:
-        """Replace the converter of the CRD `name`.
+        """Use `converter` for the objects of the CRD `name` from now on.
 
         If `converter` is None, use the converter of the kind that is declared in Python. If there
-        is no such kind, or if it has no converter, remove the converter.
+        is no such kind, or if it has no converter, stop converting these objects.
         """
         own = self._kinds[name].converter if name in self._kinds else None
         if (found := converter or own) is not None:

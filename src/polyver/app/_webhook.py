@@ -1,7 +1,7 @@
-"""Starts the webhook of `polyver serve`.
+"""Starts the webhook server of `polyver serve`.
 
-While it runs, its conversions and certificate are reloaded. `polyver serve` and the tests use the
-same function `webhook`, so the tests cover the code of the command.
+While the server runs, it loads changed conversions and a changed certificate. `polyver serve` and
+the tests use the same function `webhook`, so the tests cover the code of the command.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 _LOOK_EVERY = 1.0
 _OLD_CONVERSIONS = "the old conversions stay in use"
 _GRACE_PERIOD = 20.0
-"""Seconds in which requests in flight must finish at a shutdown. With the default of `--linger`,
-the whole shutdown takes less than the 30 s that Kubernetes gives a pod.
+"""Seconds in which requests in flight must finish at a shutdown.
+
+With the default of `--linger`, the whole shutdown takes less than the 30 s that Kubernetes gives a
+pod.
 """
 
 
@@ -54,7 +56,7 @@ class RunningWebhook:
     """The number of kinds that the webhook converts."""
     admitted: int
     drain: Callable[[], None]
-    """Fails the readiness probe; the webhook still answers requests."""
+    """Makes the readiness probe fail; the webhook still answers requests."""
 
 
 @asynccontextmanager
@@ -63,8 +65,8 @@ async def webhook(
 ) -> AsyncIterator[RunningWebhook]:
     """Run a webhook until the context ends. Raise a PolyverError if the webhook cannot start.
 
-    `load` returns the conversions. It is called at the start, when the result of `fingerprint`
-    changes, and when the process receives SIGHUP.
+    `load` returns the conversions. It is called at the start, and again when the process receives
+    SIGHUP or when `fingerprint`, which is called every second, returns another value.
     """
     log = Log(verbose=settings.verbose)
     async with AsyncExitStack() as undo:

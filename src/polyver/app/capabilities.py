@@ -19,6 +19,7 @@ from polyver.rollouts.capability import CAPABILITY as ROLLOUTS
 
 if TYPE_CHECKING:
     from polyver.capability.contributions import Contribution
+    from polyver.controllers.egress import AllowedHttp
 
 __all__ = ["BASE", "CAPABILITIES", "NAMES", "Choices", "UnknownCapability", "current_name"]
 
@@ -31,14 +32,14 @@ _NOTHING = Surroundings()
 
 
 class UnknownCapability(PolyverError):
-    """The given name is not the name of a capability."""
+    """A user gave a name that is not the name of a capability."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name!r} is not a capability", hint=f"known: {listed(NAMES)}")
 
 
 def current_name(name: str) -> str:
-    """Return the current name of a capability. `name` is its current or an earlier name."""
+    """Return the current name of a capability; `name` may be a name that it had earlier."""
     found = _EARLIER.get(name, name)
     if found not in NAMES:
         raise UnknownCapability(name)
@@ -51,11 +52,14 @@ class Choices:
 
     capabilities: frozenset[str] = frozenset({BASE})
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings by the name of the capability. A capability without settings uses its defaults."""
+    """Settings by the name of the capability. A capability without an entry uses its defaults."""
+    http: AllowedHttp | None = None
+    """The servers to which requests of users are allowed; None for none."""
 
     def contributions(self, around: Surroundings = _NOTHING) -> tuple[Contribution, ...]:
-        """Return the contributions of the capabilities to a control plane."""
+        """Return what each enabled capability adds to a control plane, such as its controllers."""
         found: list[Contribution] = []
+        around = replace(around, http=self.http)
         for each in CAPABILITIES:
             if each.name in self.capabilities or each.joins(found):
                 settings = self.settings.get(each.name)

@@ -1,14 +1,14 @@
 """The command-line options that enable and configure the capabilities of a control plane.
 
-`polyver up`, `polyver run` and `polyver install` have the same options. `polyver install` passes
-them on to `polyver run`.
+`polyver up`, `polyver run` and `polyver install` all have these options. `polyver install` passes
+the options to the `polyver run` that it installs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, make_dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -16,7 +16,10 @@ from polyver.app.capabilities import BASE, CAPABILITIES, Choices, UnknownCapabil
 from polyver.capability.capability import Capability, OptionsOfCapability
 from polyver.cli.exit_codes import Misused
 from polyver.cli.output import warn
-from polyver.core import listed
+from polyver.core import PolyverError, listed
+
+if TYPE_CHECKING:
+    from polyver.controllers.egress import AllowedHttp
 
 __all__ = ["CapabilityOptions"]
 
@@ -31,14 +34,19 @@ class _ChosenCapabilities:
         The capabilities to enable, separated by commas. The capabilities are apis, functions,
         definitions and compositions. The empty string enables no capability; only `polyver up`
         accepts it. Default: apis; with --functions or --catalogue, also functions.
+    allow_http
+        A server to which polyver may send the HTTP requests of rollout checks and notifications:
+        [SCHEME://]HOST[:PORT], such as prometheus.monitoring:9090; repeatable. HOST may be
+        *.DOMAIN for all names below a domain, or *. A * does not allow addresses of the machine,
+        the cluster or private networks; write the name of such a server. PORT may be *; without
+        PORT, the default port of the scheme is allowed. Default: no server.
     """
 
     capabilities: str | None = None
+    allow_http: Annotated[list[str] | None, Parameter(negative=())] = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
-        """Return the enabled capabilities with their settings.
-
-        The settings contain the loaded functions.
+        """Return the enabled capabilities with their settings, such as the loaded functions.
 
         Raise an error if the options are invalid.
         """
@@ -50,7 +58,7 @@ class _ChosenCapabilities:
             each.name: options.settings(enabled=each.name in chosen, show_traceback=show_traceback)
             for each, options in self._options
         }
-        return Choices(chosen, settings)
+        return Choices(chosen, settings, self._allowed_http())
 
     def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
         """Return the enabled capabilities with their settings, for `polyver run`.
@@ -64,13 +72,25 @@ class _ChosenCapabilities:
         return choices
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command, such as `polyver run`."""
+        """Yield the options as command-line arguments, for `polyver run`."""
         chosen = self._chosen()
         if chosen != {BASE}:
             ordered = [each.name for each in CAPABILITIES if each.name in chosen]
             yield from ("--capabilities", ",".join(ordered))
+        for pattern in self.allow_http or ():
+            yield from ("--allow-http", pattern)
         for _, options in self._options:
             yield from options.arguments()
+
+    def _allowed_http(self) -> AllowedHttp | None:
+        if not self.allow_http:
+            return None
+        from polyver.controllers.egress import AllowedHttp
+
+        try:
+            return AllowedHttp.read(self.allow_http)
+        except PolyverError as error:
+            raise Misused(error.fact, at="--allow-http", hint=error.hint) from None
 
     @property
     def _options(self) -> list[tuple[Capability, OptionsOfCapability]]:
@@ -121,8 +141,9 @@ else:
                 if each.options is not None
             ],
             bases=(_ChosenCapabilities,),
+            # cyclopts reads only the fields of users' classes, and their types from this module.
+            namespace={"__module__": __name__},
             frozen=True,
             kw_only=True,
         )
     )
-    CapabilityOptions.__module__ = __name__  # cyclopts reads only the fields of users' classes

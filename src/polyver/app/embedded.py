@@ -54,9 +54,7 @@ class EmbeddedSettings:
     """The settings of an embedded control plane."""
 
     data: Path | None = None
-    """The folder for all data. Without a folder, data is kept in memory, and lost when polyver
-    ends.
-    """
+    """The folder for all data; None keeps data in memory, where it is lost when polyver ends."""
     host: str = LOOPBACK
     port: int = 0
     kubeconfig: Path | None = None
@@ -65,16 +63,18 @@ class EmbeddedSettings:
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, with their conversions, hooks and controllers."""
     page_port: int | None = None
-    """The port of the web page on the loopback address. Without a port, there is no web page."""
+    """The port of the web page on the loopback address; None for no web page."""
     new_store: bool = False
-    """True if a missing store is created even if the folder contains credentials of an earlier
-    store.
+    """True to create a missing store even if the folder has credentials of an earlier store.
+
+    Otherwise polyver refuses to start in this case, because data may have been lost.
     """
     verify: bool = False
-    """True to check all objects in the store at the start."""
+    """True to check, before the start, that every object in the store can be read."""
     release: str = ""
-    """The Kubernetes release that the API server reports; by default, the release that it
-    implements.
+    """The Kubernetes release that the API server reports to clients, such as 1.33.2.
+
+    By default, this is the release that it implements.
     """
 
 
@@ -87,14 +87,14 @@ class Embedded:
     credentials: Credentials
     kubeconfig: Path
     context: str
-    """The name of the current context in the kubeconfig."""
+    """The name of the context that the kubeconfig has for this control plane."""
     api: Handler
     page: str = ""
     """The URL of the web page, with its token. Empty if there is no web page."""
 
 
 Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
-"""Opens the API handler on a store. The string is the address of the server, for responses."""
+"""Builds the API handler for a store. The string is the address of the server, as HOST:PORT."""
 
 
 @asynccontextmanager
@@ -144,9 +144,9 @@ async def embedded(
 
 @dataclass(slots=True)
 class _Behind:
-    """Contains the controller manager, for metrics.
+    """Keeps the controller manager, whose metrics the server shows.
 
-    `engine` is None before the controllers start.
+    `engine` is None until the controllers start.
     """
 
     engine: ControllerManager | None = None
@@ -198,7 +198,7 @@ async def _pipeline(
 
 @contextlib.contextmanager
 def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
-    """Yield credentials for the worker process of one call. After the call, they are revoked."""
+    """Yield credentials for the worker process of one call; revoke them after the `with` block."""
     from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
     from polyver.kube.server.identity import FUNCTIONS
 
@@ -215,9 +215,9 @@ async def _serve(
     api: ApiServer,
     webhook: Webhook,
 ) -> list[Controller[Any]]:
-    """Serve polyver's own kinds and the Python kinds, with admission.
+    """Serve polyver's own kinds and the kinds of users that are declared in Python.
 
-    Return the controllers of the kinds.
+    Return the controllers of these kinds and of the capabilities.
     """
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
@@ -290,10 +290,7 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
-    """Return the problem of the store that makes the server not ready.
-
-    Return "" if the store works.
-    """
+    """Return why the store cannot be used, so that the server is not ready; "" if it works."""
     try:
         _ = store.revision
     except Exception as error:
@@ -346,7 +343,7 @@ def _report(log: Log, problem: str) -> None:
 
 
 def _verify(store: Store, folder: Path) -> None:
-    """Read all objects in the store. Raise StoreDamaged if an object is not valid JSON."""
+    """Read all objects in the store. Raise StoreDamaged if the data of an object is not JSON."""
     import msgspec
 
     from polyver.kube.store.interface import StoreDamaged
@@ -365,7 +362,10 @@ def _verify(store: Store, folder: Path) -> None:
 
 
 def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credentials, bool]:
-    """Open the credentials, and log why some were renewed. Also return whether any were renewed."""
+    """Open the credentials, and renew them if needed. Return them, and True if any were renewed.
+
+    The reason for each renewal is logged.
+    """
     reasons: list[str] = []
     credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
     for reason in reasons:
@@ -387,7 +387,10 @@ async def _renew(
     write: Callable[[], str],
     log: Log,
 ) -> None:
-    """Renew and load certificates that expire soon, and call `write` to update the kubeconfig."""
+    """Renew the certificates that expire soon, and load them into the running server.
+
+    If there are new certificates, call `write`, which updates the kubeconfig.
+    """
     _, made = _credentials(credentials.folder, names, log)
     if made:
         tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)

@@ -1,7 +1,4 @@
-"""`polyver install`: apply or print manifests.
-
-With these manifests, `polyver run` runs on a cluster.
-"""
+"""`polyver install`: apply or print the manifests with which `polyver run` runs on a cluster."""
 
 from __future__ import annotations
 
@@ -66,13 +63,15 @@ def install(
         A module, file or folder with kinds declared in Python, as for the argument KINDS of
         `polyver crds`; repeatable. The module, file or folder must have the same name on this
         machine and in the image. polyver installs the CustomResourceDefinitions of the kinds, and
-        gives their controllers access rights.
+        gives itself the access rights that it needs to run their controllers.
     role
-        An existing ClusterRole with access rights that your controllers need; repeatable. The
-        command binds it to the service account of polyver.
+        An existing ClusterRole with access rights that your controllers need, for example to create
+        Deployments; repeatable. The command binds this ClusterRole to the service account of
+        polyver.
     tls_secret
-        A Secret in the namespace of --namespace. cert-manager must create and renew its `tls.crt`
-        and `tls.key`. Requires --inject-ca-from. Default: polyver creates its certificates itself.
+        The name of a Secret in the namespace of --namespace. cert-manager must create and renew the
+        certificate and the key in it (`tls.crt` and `tls.key`). Requires --inject-ca-from. Default:
+        polyver creates and renews its certificates itself.
     inject_ca_from
         The Certificate object of cert-manager that writes the Secret of --tls-secret, as
         NAMESPACE/NAME. cert-manager injects the CA of this Certificate into

@@ -39,7 +39,7 @@ for _name, _at in sorted(_COMMANDS.items()):
 
 
 def load_all() -> None:
-    """Import the modules of all commands. `polyver --help` needs them for the list of commands."""
+    """Import the modules of all commands, because `polyver --help` lists all commands."""
     for name in app:
         app[name]
 
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make stdout and stderr accept any string. A closed stream is replaced by the null device."""
+    """Make stdout and stderr accept any string; replace a closed stream by the null device."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

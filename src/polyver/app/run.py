@@ -1,4 +1,7 @@
-"""`polyver run`: run one replica of polyver for a cluster, with its controllers and webhooks."""
+"""`polyver run`: run one replica of polyver for a cluster, with its controllers and webhooks.
+
+The leader among the replicas runs the controllers.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,8 @@ def run(
         The namespace of two objects that polyver creates: the Lease for leader election, and the
         Secret with the certificates. Default: the namespace of the context or of the pod.
     service
-        The Service, in the namespace of --namespace, through which API servers reach all replicas.
+        The Service through which API servers reach all replicas. It must be in the namespace of
+        --namespace.
     webhook_url
         The URL at which API servers reach this process, instead of the Service: https://HOST:PORT.
     host
@@ -169,7 +173,7 @@ def _webhook(namespace: str, service: str, url: str) -> Webhook:
 
 
 def _names(webhook: Webhook) -> list[str]:
-    """Return the host names at which API servers call the webhook."""
+    """Return the host names at which API servers call the webhook, for the certificate."""
     if webhook.url:
         return [urlsplit(webhook.url).hostname or ""]
     name = f"{webhook.service}.{webhook.namespace}.svc"

@@ -1,7 +1,4 @@
-"""`polyver uninstall`: remove what `polyver install` applied to a cluster.
-
-Users' objects are kept.
-"""
+"""`polyver uninstall`: remove what `polyver install` applied; objects of users are kept."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ def uninstall(
     context: str = "",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Remove polyver from a cluster; CustomResourceDefinitions and their objects stay.
+    """Remove polyver from a cluster; by default, CustomResourceDefinitions and objects stay.
 
     Example: polyver uninstall --dry-run
 
@@ -41,7 +38,7 @@ def uninstall(
         all objects of their kinds, including Conversions. Without --yes, the command only prints
         how many objects it would delete.
     yes
-        Confirm the deletion of the objects by --with-objects.
+        Allow --with-objects to delete the objects.
     force
         Remove polyver even if API servers need it to convert objects. Afterwards, clients can read
         each of these objects only in the version in which it is stored.

@@ -83,13 +83,13 @@ def up(
         runs their controllers.
     page_port
         The port of the web page, which polyver serves only on 127.0.0.1; 0 chooses a free port.
-        Default: the port number after --port.
+        Default: the number of --port plus 1, or a free port with --port 0.
     page
         Serve the web page of the control plane. With --no-page, polyver does not serve it.
     new_store
         Create a new store if the store in the data folder is missing or empty, although the folder
         contains credentials of an earlier start. Without this option, polyver refuses to start in
-        this case. An existing store is never deleted.
+        this case, because data may have been lost. An existing store is never deleted.
     verify
         Before the start, compare the indexes of the whole store with its tables, and check that
         every object can be read. Without this option, polyver checks only the structure of the

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from polyver.capability.lineages import LineageReader
     from polyver.capability.subjects import Subject
     from polyver.client.cluster import ClusterAccess
+    from polyver.controllers.egress import AllowedHttp
 
 __all__ = [
     "Capability",
@@ -44,6 +45,8 @@ class Surroundings:
     """The namespace of polyver on a cluster."""
     lend: Callable[[], AbstractContextManager[WorkerAccess]] | None = None
     """Lends credentials to one function call; if it is None, no function can be called."""
+    http: AllowedHttp | None = None
+    """The servers to which polyver may send requests that users have specified; None for none."""
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list."""
 

@@ -1,1 +1,1 @@
-"""Modules that commands share: output, errors, options and files. They import no capability."""
+"""Modules that all commands use: output, errors, options and files. They import no capability."""

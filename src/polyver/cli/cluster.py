@@ -1,4 +1,4 @@
-"""Read objects from a cluster, for commands that compare with the cluster or report about it."""
+"""Read objects from a cluster, for commands that compare files with it or report about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
 
 CLUSTER = "cluster:"
-"""The prefix that marks the name of a context in options that also take files or revisions."""
+"""The prefix for the name of a context in options that also accept files or git revisions.
+
+`cluster:` alone means the current context.
+"""
 _PAGE = 500
 T = TypeVar("T")
 
@@ -59,9 +62,9 @@ def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> lis
 def object_on(
     context: str, resource: GroupVersionResource, name: str, namespace: str
 ) -> tuple[ClusterAccess, dict[str, Any] | None]:
-    """Read one object of a cluster; return the ClusterAccess, and the object or None.
+    """Read one object of a cluster; return the access to the cluster, and the object or None.
 
-    By default, the namespace of the context is used.
+    An empty namespace stands for the namespace of the context.
     """
     from polyver.client import find
     from polyver.client.cluster import ClusterClient, find_access
@@ -76,7 +79,10 @@ def object_on(
 
 
 def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]]) -> T:
-    """Call `ask` with a client of a cluster; errors name the server and its kubeconfig."""
+    """Call `ask` with a client of a cluster; return its result.
+
+    An error names the server and the kubeconfig.
+    """
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)

@@ -40,7 +40,7 @@ class ImportFailed(Exception):
 
 
 def module_of(path: Path) -> ModuleType:
-    """Import the module in a file, under the same name as the project's own code imports it."""
+    """Import the module in a file, under the name by which the code of the project imports it."""
     path = path.resolve()
     root, steps = path.parent, [] if path.stem == "__init__" else [path.stem]
     while (root / "__init__.py").exists():
@@ -54,7 +54,7 @@ def module_of(path: Path) -> ModuleType:
 
 
 def _origin(name: str) -> str:
-    """Return the file that an import of a name would load, if any."""
+    """Return the file that `import NAME` would load; empty if there is none."""
     try:
         found = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -76,7 +76,7 @@ def module_named(name: str, folder: Path) -> ModuleType:
 
 
 def reach(folder: Path) -> None:
-    """Add a folder to the import path."""
+    """Add a folder to Python's module search path, if it is not in it."""
     found = str(folder.resolve())
     if Path(found).is_dir() and found not in sys.path:
         sys.path.insert(0, found)
@@ -92,7 +92,7 @@ def imported(name: str) -> ModuleType:
 
 
 def _loaded(path: Path, name: str) -> ModuleType:
-    """Load a module from its file, because an import by name would load another module."""
+    """Load a module from its file, for a name that an import would resolve to another file."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -106,7 +106,7 @@ def _loaded(path: Path, name: str) -> ModuleType:
 
 
 def told(failed: ImportFailed) -> UnreadableInput:
-    """Build the error for an exception in a user's code, with the line that raised it."""
+    """Build the error that reports an exception in a user's code, with the line that raised it."""
     error = failed.error
     if isinstance(error, PolyverError):
         line, said = _line(error), shown_places(error.at)
@@ -132,11 +132,11 @@ def _line(error: BaseException) -> str:
 
 
 def shown_places(text: str) -> str:
-    """Return a string with all paths inside the current folder made relative."""
+    """Return a text in which all paths inside the current folder are relative."""
     return text.replace(f"{Path.cwd()}/", "")
 
 
 def shown(path: Path) -> str:
-    """Return a path relative to the current folder; a path outside of that folder is unchanged."""
+    """Return a path relative to the current folder; return an outside path unchanged."""
     found, here = path.resolve(), Path.cwd()
     return str(found.relative_to(here)) if here in found.parents else str(path)

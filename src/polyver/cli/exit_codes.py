@@ -19,7 +19,7 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name that the user gave does not occur in the files."""
+    """The user gave a name that does not exist in the files or on the cluster."""
 
 
 class Misused(PolyverError):
@@ -35,11 +35,11 @@ class ProblemsFound(PolyverError):
 
 
 class RequestRefused(PolyverError):
-    """A request was refused, because it would break a rule."""
+    """A command refused to do what the user requested, because a rule forbids it."""
 
 
 class RunFailed(PolyverError):
-    """A run failed."""
+    """The pipeline of a composition failed."""
 
 
 class OutOfDate(PolyverError):
@@ -49,7 +49,7 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """Return the exit code for an error.
 
-    An error without an exit code of its own gets the exit code for errors in the input.
+    Errors of a type that is not listed here get the exit code for unreadable input.
     """
     match error:
         case (

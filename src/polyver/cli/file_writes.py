@@ -1,4 +1,4 @@
-"""Write several files together: either all files are written, or none."""
+"""Write several files together: either all of them, or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["File", "write_all"]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The new content of a file, and the old content; None if the file is new."""
+    """A file to write, with its new and its old content; a new file has no old content."""
 
     path: Path
     text: str
@@ -26,7 +26,7 @@ class File:
 
 
 def write_all(files: Sequence[File]) -> None:
-    """Write all files; after a failure, restore the earlier state."""
+    """Write all files. If one cannot be written, restore the earlier state of the others."""
     undo: list[tuple[Path, str | None]] = []
     try:
         for file in files:

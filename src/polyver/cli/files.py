@@ -1,4 +1,4 @@
-"""Read the files, folders or standard input that the option `-f` names."""
+"""Read the files, the folders or the standard input that the option `-f` names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def read_manifests(names: Sequence[str]) -> list[Document]:
-    """Read all documents of the named files, in the given order."""
+    """Read all documents of the named files and folders, in the order of `names`."""
     from polyver.kube.objects import load_manifests
 
     return [
@@ -30,7 +30,7 @@ def read_manifests(names: Sequence[str]) -> list[Document]:
 
 
 def fingerprint(names: Sequence[str]) -> str:
-    """Return a digest of files, which changes when a file is changed, added or removed."""
+    """Return a digest of files; it changes when a file is changed, added or removed."""
     from polyver.kube.objects import digest
 
     try:

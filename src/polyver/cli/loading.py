@@ -1,8 +1,8 @@
 """Load manifests into a control plane: read them before it starts, and apply them afterwards.
 
-The manifests are applied as by `kubectl apply --server-side`. So loading the same files again
-changes nothing. If another field manager has changed a field, the field keeps its value, and a
-warning is printed.
+The manifests are applied as `kubectl apply --server-side` does. So loading the same files again
+changes nothing. If another field manager has changed a field, the field keeps its value, and
+polyver prints a warning.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ prepare(_Head)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object to load, and the location of its manifest."""
+    """An object to load, and the file and line of its manifest."""
 
     document: Document
     head: _Head
@@ -94,9 +94,9 @@ def _items(document: Document) -> Iterator[Document]:
 
 
 async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
-    """Apply all manifests: first CRDs, then namespaces, then the rest.
+    """Apply all manifests: first CRDs, then namespaces, then all other objects.
 
-    After each CRD, wait until its kind is served.
+    After each CRD, wait until the server serves its kind.
     """
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
@@ -112,7 +112,7 @@ async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
 
 
 class _Strict:
-    """Wraps the request pipeline to refuse unknown fields in patches, as kubectl does."""
+    """The request pipeline, except that it refuses unknown fields in patches, as kubectl does."""
 
     def __init__(self, api: Handler) -> None:
         self._api = api
@@ -124,7 +124,7 @@ class _Strict:
 
 
 def _composite_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the group and kind that a CompositeResourceDefinition defines."""
+    """Yield the group and kind that the manifest of a CompositeResourceDefinition defines."""
     match manifest.document.value:
         case {"spec": {"group": str(group), "names": {"kind": str(kind)}}}:
             if manifest.head.kind == _COMPOSITE_DEFINITION:
@@ -156,7 +156,7 @@ async def _resource(client: Client, manifest: Manifest, *, patience: float) -> G
 
 
 def _content(manifest: Manifest, resource: GroupVersionResource) -> dict[str, Any]:
-    """Return the object to apply; as with kubectl, its namespace is `default` if it states none."""
+    """Return the object to apply. As with kubectl, an object without namespace gets `default`."""
     value = manifest.document.value
     assert isinstance(value, dict)
     if not resource.namespaced or manifest.head.metadata.namespace:
@@ -175,7 +175,7 @@ def _is_owned_by_others(error: ApiError) -> bool:
 
 
 async def apply_definition(client: Client, crd: dict[str, Any]) -> None:
-    """Apply a CRD, and wait until its kind is served."""
+    """Apply a CRD, and wait until the server serves its kind."""
     await client.apply(CRDS, crd, manager=POLYVER, force=True)
     await _until_served(client, crd["metadata"]["name"])
 
@@ -215,7 +215,7 @@ def _failure(manifest: Manifest, error: PolyverError, done: int) -> UnreadableIn
 
 
 def _path(error: PolyverError) -> Path:
-    """Return the field that the first cause of a refusal names; empty if unknown."""
+    """Return the path of the field that a refusal names first; an empty path if it names none."""
     details = error.details if isinstance(error, ApiError) else None
     causes = (details or {}).get("causes") or [{}]
     return field_path(str(causes[0].get("field") or ""))

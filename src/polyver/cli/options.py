@@ -8,7 +8,10 @@ __all__ = ["read_seconds"]
 
 
 def read_seconds(text: str, option: str) -> float:
-    """Parse the duration that an option states; raise Misused unless it is positive."""
+    """Parse the value of a duration option, such as 1m30s; return it in seconds.
+
+    Raise Misused unless the duration is positive.
+    """
     from polyver.languages.values.durations import nanoseconds
 
     found = nanoseconds(text)

@@ -31,7 +31,7 @@ class ManifestFormat(Enum):
 
 
 def manifests_text(objects: Sequence[dict[str, Any]], form: ManifestFormat) -> str:
-    """Format objects as one string that kubectl can read."""
+    """Format objects as one string in YAML or JSON that kubectl can read."""
     from polyver.kube.objects import dump_yaml, encode_json
 
     if form is ManifestFormat.YAML:
@@ -42,7 +42,7 @@ def manifests_text(objects: Sequence[dict[str, Any]], form: ManifestFormat) -> s
 
 
 def emit(data: object, output: OutputFormat) -> None:
-    """Print data for a program."""
+    """Print data as JSON or YAML, for a program that reads the output."""
     from polyver.kube.objects import dump_yaml, encode_json
 
     text = dump_yaml(data) if output is OutputFormat.YAML else encode_json(data, indent=2).decode()
@@ -59,7 +59,7 @@ def print_lines(*lines: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Raise CannotPrint for an error of standard output, except for a broken pipe."""
+    """Raise CannotPrint if writing to standard output fails; a broken pipe is no such failure."""
     try:
         yield
     except BrokenPipeError:
@@ -75,7 +75,7 @@ def flush() -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without borders; use colours and shorten cells only on a terminal."""
+    """Print a table without borders. On a terminal, use colours and shorten long cells."""
     from rich.console import Console
     from rich.table import Table
 
@@ -117,5 +117,5 @@ def _say(word: str, style: str, message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Escape an untrusted string, so that it is one line without control characters."""
+    """Return an untrusted string on one line, with its control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

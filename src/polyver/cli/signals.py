@@ -1,4 +1,4 @@
-"""Handle the signals that end a command which runs a server."""
+"""Handle the signals (SIGINT and SIGTERM) that end a command which runs a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def signalled() -> asyncio.Future[int]:
-    """Return a future with the number of the first signal; a second signal ends the process."""
+    """Return a future that gets the number of the first signal; a second one ends polyver."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 

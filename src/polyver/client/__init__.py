@@ -1,6 +1,7 @@
 """The client of an API server that controllers use, and the values that it exchanges."""
 
 from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
+from polyver.client._concurrent import for_each
 from polyver.client._informer import Change, Informer, Key
 from polyver.client.client import Client, find
 from polyver.client.types import (
@@ -39,6 +40,7 @@ __all__ = [
     "WatchEvent",
     "chance",
     "find",
+    "for_each",
     "precondition",
     "preferred",
     "sleep",

@@ -1,4 +1,4 @@
-"""Clocks. Code that waits takes its clock as an argument, so that tests need not wait."""
+"""Clocks. Code that waits gets its clock as an argument, so that tests need not wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Protocol
 __all__ = ["Backoff", "Clock", "SystemClock", "Timer", "chance", "sleep", "timestamp"]
 
 chance = random.SystemRandom().random
-"""Returns a random number between 0 and 1 for jitter. A seed of Python's `random` has no effect."""
+"""Returns a random number between 0 and 1, for jitter.
+
+It does not depend on the seed of Python's module `random`.
+"""
 
 
 class Timer(Protocol):
@@ -46,7 +49,7 @@ class SystemClock:
 
 
 async def sleep(clock: Clock, seconds: float) -> None:
-    """Wait for a number of seconds of this clock."""
+    """Wait until a number of seconds has passed on this clock."""
     over = asyncio.Event()
     timer = clock.call_later(seconds, over.set)
     try:
@@ -56,7 +59,7 @@ async def sleep(clock: Clock, seconds: float) -> None:
 
 
 def timestamp(clock: Clock) -> str:
-    """Return the time of day in the format of Kubernetes objects."""
+    """Return the time of day in the format of Kubernetes objects: 2026-01-31T12:00:00Z."""
     return clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -72,10 +75,16 @@ class Backoff:
     most: float = 30.0
     factor: float = 2.0
     jitter: float = 0.5
-    """The maximum share of a delay that is randomly subtracted, to spread retries of clients."""
+    """The maximum share of a delay that is randomly subtracted: 0.5 for up to half of the delay.
+
+    So clients do not all retry at the same time.
+    """
 
     def delay(self, failures: int, *, spread: float) -> float:
-        """Return the delay after some failures in a row; `spread` is a random number in [0, 1]."""
+        """Return the delay in seconds after a number of failures in a row.
+
+        `spread` is a random number in [0, 1], which selects the jitter.
+        """
         # The exponent is limited because a float would overflow in a loop that retries for long.
         longest = self.first * self.factor ** min(max(failures - 1, 0), 60)
         return float(min(longest, self.most) * (1 - self.jitter * spread))

@@ -1,4 +1,4 @@
-"""An informer: lists a collection, then watches it, and lists it again if the watch fails."""
+"""An informer: lists a collection, then watches it for changes, and lists it again after errors."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Change(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """Keeps the state of a collection, and reports every change in it, once and in order.
+    """Keeps the state of a collection, and reports each change to a handler, once and in order.
 
     For each object, the informer stores only the value that `keep` returns, to save memory. There
-    is no buffer of events: a slow handler delays the watch. If a server ends the slow watch, the
-    informer lists the collection again.
+    is no buffer of events: a slow handler delays the watch. If the server ends the watch because it
+    is too slow, the informer lists the collection again.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.known: dict[Key, T] = dict(known or {})
-        """The last reported state of each object.
+        """The last reported state of each object, by its key.
 
-        At the start, these may be the states that another informer has reported.
+        At the start, these may be the states that an earlier informer has reported.
         """
         self.synced = asyncio.Event()
         """Set when the whole collection has been read for the first time."""
@@ -134,7 +134,7 @@ class Informer(Generic[T]):
         self.synced.set()
 
     async def _replace(self, found: dict[Key, T]) -> None:
-        """Report the differences between the known objects and a new list."""
+        """Report the differences between the known objects and the objects in a new list."""
         for key in [key for key in self.known if key not in found]:
             await self._tell(key, None)
         for number, (key, after) in enumerate(found.items()):

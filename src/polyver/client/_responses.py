@@ -1,8 +1,8 @@
 """Requests and responses of a client: objects, lists, events and discovery, or an error.
 
-A response that violates the API raises an error that names the request. Discovery lists the kinds
-that a server serves. Current servers return one aggregated document with the kinds of all groups.
-Older servers, and some proxies, return a separate document for each group version.
+If a response violates the API, the functions raise an error that names the request. Discovery lists
+the kinds that a server serves. Current servers return one aggregated document with the kinds of all
+groups. Older servers, and some proxies, return a separate document for each group version.
 """
 
 from __future__ import annotations
@@ -59,9 +59,11 @@ class ClientRequest:
     media: str = JSON
     body: bytes = b""
     tag: str = ""
-    """The ETag of the content that the client already has."""
+    """The ETag of the response that the client already has. The server then sends only changed
+    content.
+    """
     further: tuple[tuple[str, str], ...] = ()
-    """Additional headers."""
+    """Additional headers of the request, as pairs of name and value."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -86,7 +88,10 @@ class ClientResponse:
 
 
 def refusal(answer: ClientResponse, *, what: str) -> ApiError:
-    """Build the ApiError for an error response, from its Status or its plain text."""
+    """Build the ApiError for an error response, from the Status or the plain text in its body.
+
+    `what` describes the request in the message, if the response does not.
+    """
     try:
         found: Any = _decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -124,7 +129,10 @@ def read_listing(found: Object, ask: ClientRequest) -> Listing:
 async def lines(
     pieces: AsyncGenerator[bytes, None], ask: ClientRequest, *, most: int
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a stream; a line may be spread over several chunks."""
+    """Yield the lines of a stream, whose chunks may end in the middle of a line.
+
+    A line may have at most `most` bytes.
+    """
     begun: list[bytes] = []
     size = 0
     try:
@@ -297,7 +305,7 @@ prepare(_PlainGroups, _PlainResources)
 
 
 def group_versions(answer: Object) -> list[str]:
-    """Return the group versions that `/api` or `/apis` lists, the preferred ones first."""
+    """Return the group versions in a response of `/api` or `/apis`, the preferred ones first."""
     found = msgspec.convert(answer, _PlainGroups)
     return [*found.versions, *(each for group in found.groups for each in _versions(group))]
 

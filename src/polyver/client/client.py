@@ -1,9 +1,9 @@
 """The client of an API server that controllers use.
 
 Objects are plain data in an API version that the caller states. `Client` builds the requests of the
-Kubernetes API and reads the responses. A subclass sends the requests: `in_process` calls the
-embedded server without HTTP, and `cluster` calls kube-apiserver over HTTPS. Controllers run with
-each of these clients.
+Kubernetes API and reads the responses. A subclass sends the requests: the one in `in_process` calls
+the embedded server without HTTP, and the one in `cluster` calls kube-apiserver over HTTPS. All
+controllers can run with either of them.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ _AT_ONCE = 8
 
 
 class Client(ABC):
-    """A client of an API server for one user. Errors of the server are raised as ApiErrors.
+    """A client of an API server for one user. It raises an ApiError if a request is refused.
 
-    If a method is called with `metadata`, the server returns only the metadata of objects
-    (PartialObjectMetadata). These responses are smaller.
+    With the argument `metadata`, the server returns only the metadata of objects
+    (PartialObjectMetadata), which makes responses smaller.
     """
 
     longest_line = _LONGEST_LINE
@@ -81,14 +81,14 @@ class Client(ABC):
 
     @abstractmethod
     def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
-        """Send a request; yield the body as it arrives.
+        """Send a request; yield the body of the response in chunks, as they arrive.
 
-        For an error response, raise an exception.
+        For an error response, raise an ApiError.
         """
 
     @abstractmethod
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
-        """Yield the kinds that are served now, and again after each change."""
+        """Yield the kinds that the server serves now, and again after each change of them."""
 
     def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
         """Build the exception for an error response."""
@@ -147,8 +147,8 @@ class Client(ABC):
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield every change after a resourceVersion until the server ends the watch.
 
-        A server may end a watch at any time. For a resourceVersion that is too old, an ApiError
-        with the code 410 is raised. Close the generator with `contextlib.aclosing`.
+        A server may end a watch at any time. If the resourceVersion is too old, the client raises
+        an ApiError with the code 410. Close the generator with `contextlib.aclosing`.
         """
         query = _query(
             labelSelector=labels,
@@ -165,7 +165,7 @@ class Client(ABC):
                 yield read_event(line, ask)
 
     def _watch_seconds(self) -> int:
-        """Return the default duration of a watch in seconds; with 0, the server decides."""
+        """Return the duration in seconds after which watches end; 0 lets the server choose it."""
         return 0
 
     async def create(
@@ -190,10 +190,10 @@ class Client(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Replace an object or a subresource.
+        """Replace an object or a subresource by `content`.
 
-        If the content has a resourceVersion, the server refuses the update of an object that has
-        changed since.
+        If `content` has a resourceVersion and the object has changed since then, the server refuses
+        the update.
         """
         path = _path_of(resource, content, subresource)
         return await self._write("PUT", path, content, _writing(manager, dry_run))
@@ -210,7 +210,7 @@ class Client(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Change an object or a subresource."""
+        """Change an object or a subresource by the patch `change`."""
         path = path_of(resource, name, namespace, subresource)
         query = _writing(manager, dry_run)
         return await self._write("PATCH", path, change, query, media=_PATCHES[type])
@@ -225,7 +225,10 @@ class Client(ABC):
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Apply an object by server-side apply; `manager` becomes owner of the applied fields."""
+        """Apply an object by server-side apply; `manager` then owns the applied fields.
+
+        With `force`, it also takes over fields that other field managers own.
+        """
         path = _path_of(resource, content, subresource)
         query = _writing(manager, dry_run) | {"force": "true" if force else ""}
         return await self._write("PATCH", path, content, query, media=_PATCHES["apply"])
@@ -242,9 +245,9 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with `uid` or `resource_version`, only if the object still has it.
+        """Delete an object; with `uid` or `resource_version`, only if this value has not changed.
 
-        If finalizers keep the object, return the object. Otherwise, servers usually return a
+        If finalizers delay the deletion, return the object. Otherwise, servers usually return a
         Status.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
@@ -286,7 +289,8 @@ class Client(ABC):
     async def _discover(self, path: str) -> Discovery:
         """Read the kinds of `/api` or `/apis`.
 
-        With the ETag of the last response, the server sends nothing if the kinds are unchanged.
+        The request has the ETag of the last response. If the kinds have not changed, the server
+        responds without content, and the known kinds are returned.
         """
         tag, known = self._known.get(path, ("", Discovery()))
         ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
@@ -324,7 +328,7 @@ class Client(ABC):
         return Discovery(tuple(kind for each in found for kind in each), in_order)
 
     async def document(self, path: str) -> Object:
-        """Read a JSON document that a server has beside its API, such as /openapi/v3."""
+        """Read a JSON document that a server serves in addition to objects, such as /openapi/v3."""
         return await self._ask(ClientRequest("GET", path))
 
     async def _write(
@@ -369,10 +373,9 @@ def _collection(resource: GroupVersionResource, namespace: str) -> str:
 def path_of(
     resource: GroupVersionResource, name: str, namespace: str, subresource: str = ""
 ) -> str:
-    """Return the URL path of an object; raise an ApiError 404 for an impossible name.
+    """Return the URL path of an object; raise an ApiError 404 for a string that cannot be a name.
 
-    Names may come from users. A server would respond in the same way: there is no object with such
-    a name.
+    Names may come from users. A server would respond in the same way: no object has such a name.
     """
     for text in (name, *([namespace] if namespace else ())):
         if problem := _problem(text):
@@ -388,7 +391,7 @@ def _namespace_of(content: Object) -> str:
 
 
 def _path_of(resource: GroupVersionResource, content: Object, subresource: str) -> str:
-    """Return the URL path to which an object is written."""
+    """Return the URL path for a write of an object; its name and namespace are in `content`."""
     name = content.get("metadata", {}).get("name") or ""
     if problem := _problem(name):
         raise ApiError(400, "BadRequest", f"invalid metadata.name {quoted(name)}: {problem}")

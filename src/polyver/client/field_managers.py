@@ -11,7 +11,7 @@ from typing import Final
 __all__ = ["POLYVER", "manager_for"]
 
 POLYVER: Final = "polyver"
-"""The field manager for all writes that have no field manager of their own."""
+"""The field manager of all writes for which polyver uses no other field manager."""
 _LONGEST: Final = 128
 """The maximum number of characters in the name of a field manager."""
 

@@ -15,8 +15,9 @@ __all__ = ["DirectClient"]
 class DirectClient(Client):
     """Sends requests to the server in this process as one user; see `polyver.client.Client`.
 
-    The code that creates the client should register `kinds_changed` with the server, which calls it
-    when kinds change. Otherwise the client polls for changed kinds every `interval` seconds.
+    The code that creates the client should subscribe `kinds_changed` to the server, so that the
+    server calls it when kinds change. Otherwise the client notices changed kinds only every
+    `interval` seconds.
     """
 
     def __init__(

@@ -62,11 +62,11 @@ class GroupVersionResource:
 CRDS = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
-"""CustomResourceDefinitions."""
+"""The resource CustomResourceDefinition, in the version v1."""
 
 
 class WatchEvent(NamedTuple):
-    """One event of a watch; a bookmark has only a resourceVersion."""
+    """One event of a watch. The object of a BOOKMARK event has only a resourceVersion."""
 
     type: EventType
     object: Object
@@ -82,18 +82,18 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """All kinds that a server serves, in every version, the preferred versions first."""
+    """All kinds that a server serves, in each of their versions; preferred versions are first."""
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The group versions for which discovery failed, with the errors.
+    """The errors of the group versions whose kinds could not be discovered, by group version.
 
-    Discovery fails if an aggregated API server is down, for example. It is unknown which kinds
-    these group versions have.
+    Discovery fails, for example, if an aggregated API server is down. It is then unknown which
+    kinds these group versions have.
     """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:
-        """Return the kind that an object or an owner reference names, if it is served."""
+        """Return the kind with this apiVersion and name; None if the server does not serve it."""
         return next(
             (each for each in self.kinds if (each.api_version, each.kind) == (api_version, kind)),
             None,
@@ -101,7 +101,10 @@ class Discovery:
 
 
 def precondition(obj: ReadOnlyObject) -> Object:
-    """Return metadata for a patch: the server then refuses the patch if the object has changed."""
+    """Return the uid and resourceVersion of an object, as metadata for a patch.
+
+    With this metadata, the server refuses the patch if the object has changed.
+    """
     return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 
@@ -121,7 +124,7 @@ def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> li
 
 
 class Executed(NamedTuple):
-    """The result of a command in a pod: its exit code, and its output."""
+    """The exit code and the output, in bytes, of a command in a pod."""
 
     code: int
     stdout: bytes

@@ -1,7 +1,6 @@
 """Library for composition functions in Python: the messages of the protocol, and their encoding.
 
-A function can use Crossplane's SDK for Python instead of this library. This library needs only
-polyver and gRPC.
+It is an alternative to Crossplane's SDK for Python, and needs only polyver and gRPC.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Reads the function reference of a pipeline step from stored data, even if the data is invalid.
 
-An invalid value is treated as missing. The selectors of this module are used to choose the revision
-of a step, and to find the users of a revision.
+An invalid value is treated as missing. Other modules use the selectors to choose the revision that
+a step calls, and to find the steps that use a revision.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from polyver.core.plain import ReadOnlyObject
 __all__ = ["REVISION_FIELDS", "labels_in", "mapping", "named", "step_selector", "switched_off"]
 
 REVISION_FIELDS: Final = ("functionRevisionRef", "functionRevisionSelector")
-"""Fields of a step that choose a revision."""
+"""Fields of a step that choose a revision of its function."""
 
 
 def step_selector(step: object) -> Selector:
-    """Return the selector of a step. The name of a revision takes precedence over labels.
+    """Return the selector of a step for revisions. A revision name has precedence over labels.
 
     >>> print(step_selector({"functionRevisionSelector": {"matchLabels": {"channel": "alpha"}}}))
     channel=alpha
@@ -33,7 +33,10 @@ def step_selector(step: object) -> Selector:
 
 
 def switched_off(step: object, at: str) -> list[Refusal]:
-    """Return a refusal for each field of a step that requires the feature FunctionRevisions."""
+    """Return a refusal for each field of a step that needs the feature FunctionRevisions.
+
+    Call it only if this feature is disabled.
+    """
     return [
         Refusal(
             "FeatureOff",
@@ -47,13 +50,13 @@ def switched_off(step: object, at: str) -> list[Refusal]:
 
 
 def labels_in(selector: object) -> dict[str, str]:
-    """Return the labels in a selector's `matchLabels`; empty if it has none."""
+    """Return the labels in the `matchLabels` of a selector; empty if there are none."""
     labels = mapping(mapping(selector).get("matchLabels"))
     return {str(key): str(text) for key, text in labels.items()}
 
 
 def named(reference: object) -> str:
-    """Return the name in a reference. Return "" if there is no name."""
+    """Return the name in a reference. Return "" if the reference has no name."""
     name = mapping(reference).get("name")
     return name if isinstance(name, str) else ""
 

@@ -7,12 +7,14 @@ content has the highest number. A policy states how a selector chooses among the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from polyver.capability import Refusal
+from polyver.capability.gates import gate_in
 from polyver.core import (
     Exact,
+    Gate,
     InvalidVersion,
     Labels,
     Lineage,
@@ -33,16 +35,22 @@ __all__ = [
     "distinct",
     "next_number",
     "number_of_now",
+    "republished",
     "selector",
+    "undecided",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The name and the number of a revision."""
+    """The name, the number and the gate of a revision."""
 
     name: str
     number: int
+    gate: Gate | None = field(default=None, kw_only=True)
+    """The gate that a rollout or a policy has set; None if the release is open."""
+    is_marked: bool = field(default=False, kw_only=True)
+    """True if a rollout or a policy has opened or closed the revision."""
 
 
 T = TypeVar("T", bound=Numbered)
@@ -100,6 +108,33 @@ def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
         yield Refusal("VersionTaken", f"{taken} has the number {number}", at="spec.revision")
 
 
+# Gates of rollouts.
+
+
+def republished(revision: T, policy: str) -> T:
+    """Return a revision as it is published when it becomes the newest one.
+
+    A policy closes it. Without a policy, a gate of an earlier rollout does not apply any more.
+    """
+    gate: Gate | None = gate_in({}, policy=policy)
+    if gate is None and not revision.is_marked:
+        return revision
+    return replace(revision, gate=gate, is_marked=True)
+
+
+def undecided(revisions: Iterable[Numbered]) -> set[str]:
+    """Return the revisions that a policy closes, if there is one, although they have no mark.
+
+    A revision without a mark is older than the policy, unless an older revision has a mark.
+    """
+    found, after = set(), False
+    for each in sorted(revisions, key=lambda each: Serial(each.number)):
+        after = after or each.is_marked
+        if not each.is_marked and after:
+            found.add(each.name)
+    return found
+
+
 # Policies.
 
 REVISIONS = Policy(
@@ -126,10 +161,11 @@ COMPOSITIONS_MANUAL = replace(
     COMPOSITIONS,
     name="compositions-manual",
     keeps=frozenset({Unspecified, Labels}),
+    keeps_closed=True,
     moves_when_unmatched=True,
 )
 """Policy with `compositionUpdatePolicy: Manual`. The composite resource keeps its revision as long
-as the selector matches this revision.
+as the selector matches this revision. Rollouts do not move it.
 """
 
 

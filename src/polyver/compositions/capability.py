@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from polyver.capability.subjects import Subject
     from polyver.client import Client
     from polyver.compositions.controllers.packages import Dependents, Users
+    from polyver.compositions.rollout_targets import LiveController
     from polyver.compositions.runtimes import Runtime
     from polyver.controllers import Controller
     from polyver.kube.server.admission import Admission
@@ -35,8 +36,10 @@ def _contribution(settings: PackageSettings | None, around: Surroundings) -> Con
     from polyver.compositions.admission.packages import PACKAGES_WANTED
     from polyver.compositions.controllers.packages import Compositions, CompositionsOn
     from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
+    from polyver.compositions.rollout_targets import LiveController, rollout_targets
     from polyver.compositions.runtime_choice import runtime_for
 
+    live = LiveController()
     settings = settings or PackageSettings()
     several = settings.several
     runtime = partial(runtime_for, settings, folder=around.folder, namespace=around.namespace)
@@ -45,8 +48,9 @@ def _contribution(settings: PackageSettings | None, around: Surroundings) -> Con
         links=lambda client: package_links(client, CompositionsOn(client), several=several),
         wanted=(*PACKAGES_WANTED, *COMPOSITIONS_WANTED),
         controllers=lambda client: package_controllers(
-            client, runtime(client), Compositions(), several=several
+            client, runtime(client), Compositions(), several=several, live=live
         ),
+        rollout_targets=lambda client: rollout_targets(client, live),
         rights=(*_rights(), *_rights_of_compositions()),
         rights_inside=() if settings.runs_processes else tuple(_rights_inside()),
         source=_source,
@@ -81,11 +85,16 @@ def package_links(client: Client, users: Users, *, several: bool) -> list[Admiss
 
 
 def package_controllers(
-    client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
+    client: Client,
+    runtime: Runtime,
+    dependents: Dependents,
+    *,
+    several: bool,
+    live: LiveController | None = None,
 ) -> list[Controller[Any]]:
     """Return the controllers of the capability `compositions`.
 
-    They close `runtime` when they end.
+    They close `runtime` when they end. `live` gets the controller of composite resources.
     """
     from polyver.compositions.controllers.composites import CompositeController
     from polyver.compositions.controllers.compositions import (
@@ -97,12 +106,15 @@ def package_controllers(
         FunctionRevisionController,
     )
 
+    composites = CompositeController(client, runtime, several=several)
+    if live is not None:
+        live.controller = composites
     return [
         FunctionController(client, runtime, dependents=dependents, several=several),
         FunctionRevisionController(client, runtime),
         CompositeDefinitionController(client),
         CompositionController(client, several=several),
-        CompositeController(client, runtime, several=several),
+        composites,
     ]
 
 

@@ -49,7 +49,7 @@ prepare(_CompositionRevision, _Revision)
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield the lineage of each function and composition that has revisions in the manifests."""
+    """Yield the lineage of each function and composition that has revisions in the documents."""
     # Groups and kinds are strings here, because importing the declared kinds takes too long for a
     # command that resolves one revision.
     functions = _collected(documents, "pkg.crossplane.io", "FunctionRevision", _function_release)
@@ -117,10 +117,7 @@ def _composition_release(document: Document) -> tuple[str, Release]:
 
 
 def content_digest(image: str) -> str:
-    """Return the digest in the reference of an image.
-
-    If the reference has no digest, return the reference.
-    """
+    """Return the digest in the reference of an image, or the reference if it has no digest."""
     _, found, hexadecimal = image.partition("@sha256:")
     return f"sha256:{hexadecimal}" if found else image
 

@@ -1,6 +1,6 @@
 """The messages between a pipeline and a function, with the names of Crossplane's protocol.
 
-Kubernetes objects in messages are plain data. `polyver.compositions.calls` encodes the messages.
+The messages contain Kubernetes objects as plain data. `polyver.compositions.calls` encodes them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ __all__ = [
 
 
 class Ready(IntEnum):
-    """The readiness that a function reports for a resource.
-
-    UNSPECIFIED if it reports no readiness.
-    """
+    """Whether a resource is ready, as a function reports it. UNSPECIFIED means no report."""
 
     UNSPECIFIED = 0
     TRUE = 1
@@ -43,7 +40,7 @@ class Ready(IntEnum):
 
 
 class Severity(IntEnum):
-    """Severity of a result. A fatal result makes the pipeline fail."""
+    """Severity of a result. A result with the severity FATAL makes the pipeline fail."""
 
     UNSPECIFIED = 0
     FATAL = 1
@@ -52,7 +49,7 @@ class Severity(IntEnum):
 
 
 class Target(IntEnum):
-    """Target of a result or a condition. UNSPECIFIED means the composite resource."""
+    """The object that a result or a condition is for. UNSPECIFIED means the composite resource."""
 
     UNSPECIFIED = 0
     COMPOSITE = 1
@@ -60,7 +57,7 @@ class Target(IntEnum):
 
 
 class Status(IntEnum):
-    """The status of a condition."""
+    """The status of a condition that a function sets."""
 
     UNSPECIFIED = 0
     UNKNOWN = 1
@@ -69,7 +66,7 @@ class Status(IntEnum):
 
 
 class ProtocolCapability(IntEnum):
-    """Features that the caller of a function supports."""
+    """A feature of the protocol that the caller of a function supports."""
 
     UNSPECIFIED = 0
     CAPABILITIES = 1
@@ -98,7 +95,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class RequestMeta:
-    """Metadata of a request. Requests with equal content have the same tag."""
+    """Metadata of a request. If two requests have equal content, their tags are equal."""
 
     tag: str = ""
     capabilities: tuple[ProtocolCapability, ...] = ()
@@ -114,20 +111,23 @@ class Request:
     input: Object | None = None
     context: Object | None = None
     extra_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """Results for `requirements.extra_resources`, the former name of `requirements.resources`."""
+    """The resources found for `requirements.extra_resources`, the former name of
+    `requirements.resources`.
+    """
     credentials: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     required_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """Results for `requirements.resources`. If no object matches a requirement, its result is
-    empty.
+    """The resources found for `requirements.resources`. If no object matches a requirement, its
+    value is empty.
     """
     required_schemas: Mapping[str, Object] = field(default_factory=dict)
-    """OpenAPI schemas for `requirements.schemas`. If a schema does not exist, its value is empty.
+    """The OpenAPI schemas found for `requirements.schemas`. If a schema does not exist, its value
+    is empty.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseMeta:
-    """Metadata of a response; `ttl` is the number of seconds for which the response is valid."""
+    """Metadata of a response. `ttl` is the number of seconds for which the response is valid."""
 
     tag: str = ""
     ttl: float | None = None
@@ -135,7 +135,7 @@ class ResponseMeta:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A message of a function to users, which becomes an event."""
+    """A message of a function to users. polyver emits it as an event."""
 
     severity: Severity = Severity.UNSPECIFIED
     message: str = ""
@@ -156,7 +156,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelector:
-    """The resources that a function requires: one named resource, or all with some labels."""
+    """The resources that a function requires: one with a name, or all that have certain labels."""
 
     api_version: str = ""
     kind: str = ""
@@ -175,7 +175,7 @@ class SchemaSelector:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Resources and schemas that a function needs, by names that the function chooses."""
+    """The resources and schemas that a function requires, by names that the function chooses."""
 
     extra_resources: Mapping[str, ResourceSelector] = field(default_factory=dict)
     resources: Mapping[str, ResourceSelector] = field(default_factory=dict)
@@ -193,4 +193,4 @@ class Response:
     requirements: Requirements = field(default_factory=Requirements)
     conditions: tuple[Condition, ...] = ()
     output: Object | None = None
-    """Not used by compositions; other users of the protocol read it."""
+    """polyver does not read this field in compositions. Other users of the protocol do."""

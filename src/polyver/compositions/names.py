@@ -23,6 +23,7 @@ __all__ = [
     "LONGEST_NAME",
     "PACKAGE",
     "PAUSED",
+    "PREVIOUS",
     "RESOURCE",
     "SERVED",
     "USED",
@@ -32,61 +33,81 @@ __all__ = [
 ]
 
 PACKAGE: Final = "pkg.crossplane.io/package"
-"""Label with the name of the package (Function) that a revision belongs to."""
+"""Label of a revision, with the name of the package (Function) that it belongs to."""
 ENDPOINT: Final = "polyver.dev/endpoint"
-"""The address of an external server that serves a Function or a FunctionRevision: HOST:PORT, or
-http://HOST:PORT without TLS, for development.
+"""Annotation with the address of an external server that serves a Function or a FunctionRevision.
+
+The address is HOST:PORT or, without TLS and only for development, http://HOST:PORT.
 """
 COPIED: Final = "package.polyver.dev/copied-labels"
-"""Annotation that lists the labels which a revision has copied from its Function. The list includes
-`polyver.dev/endpoint` if the address was copied.
+"""Annotation of a FunctionRevision that lists the labels which polyver copied from its Function.
+
+The list includes `polyver.dev/endpoint` if polyver copied that address too.
 """
 FORCED: Final = "package.polyver.dev/forced"
-"""Annotation that a client sets when it deactivates a revision in use."""
+"""Annotation of a FunctionRevision that a client has deactivated although it was in use.
+
+The client sets it in the same write.
+"""
 IN_USE: Final = "package.polyver.dev/in-use"
-"""Finalizer of Functions and FunctionRevisions that compositions use."""
+"""Finalizer of Functions and FunctionRevisions that compositions use.
+
+It prevents their deletion.
+"""
 SERVED: Final = "package.polyver.dev/served"
-"""Finalizer of a FunctionRevision that is served, or that may be served."""
+"""Finalizer of a FunctionRevision that a runtime serves, or may still serve."""
 USED: Final = "composition.polyver.dev/in-use"
-"""Finalizer of Compositions and CompositionRevisions that composite resources use."""
+"""Finalizer of Compositions and CompositionRevisions that composite resources use.
+
+It prevents their deletion.
+"""
 DEFINED: Final = "composition.polyver.dev/defined"
-"""Finalizer of a CompositeResourceDefinition whose kind is served, or may be served."""
+"""Finalizer of a CompositeResourceDefinition whose kind is served, or may still be served."""
 DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
-"""Annotation (`true`) that allows the deletion of an object although composite resources use it."""
+"""Annotation (`true`) of an object that a user may delete although composite resources use it."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""Annotation (`true`) that allows a revision to delete composed resources. On a Composition or a
-Function, it applies to the current revision.
+"""Annotation (`true`) of a revision: a move to this revision may delete composed resources.
+
+On a Composition or a Function, the annotation is for the current revision.
 """
 COMPOSITION: Final = "crossplane.io/composition-name"
-"""Label with the name of the Composition that a revision belongs to."""
+"""Label of a revision, with the name of the Composition that it belongs to."""
 CONTENT: Final = "crossplane.io/composition-hash"
-"""Label with the digest of the content of a CompositionRevision."""
+"""Label of a CompositionRevision, with the digest of its content."""
 COMPOSITE: Final = "crossplane.io/composite"
-"""Label of composed resources: the prefix of their names, by default the name of the composite
-resource.
+"""Label of composed resources, with the prefix of their names.
+
+By default, the prefix is the name of the composite resource.
 """
 RESOURCE: Final = "crossplane.io/composition-resource-name"
-"""Annotation of a composed resource with its name in the pipeline."""
+"""Annotation of a composed resource, with its name in the pipeline."""
 PAUSED: Final = "crossplane.io/paused"
-"""Annotation (`true`) of a composite resource that must not be reconciled."""
+"""Annotation (`true`) of a composite resource that polyver must not reconcile."""
+PREVIOUS: Final = "rollout.polyver.dev/previous-revision"
+"""Annotation of a composite resource, with the CompositionRevision that it used before.
+
+If a rollout rolls the current revision back, the composite resource returns to this revision.
+"""
 CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
-"""Finalizer that Crossplane adds to composite resources. polyver only removes it."""
+"""Finalizer that Crossplane adds to composite resources. polyver never adds it, only removes it."""
 CONNECTION: Final = "connection.crossplane.io/v1alpha1"
-"""Type of Secrets with connection details."""
+"""Type of the Secrets that contain connection details."""
 LONGEST_LABEL: Final = 63
-"""Maximum length of a label value."""
+"""Maximum number of characters in the value of a label."""
 LONGEST_NAME: Final = 50
-"""Maximum length of a function's name. Services are named after revisions, and the name of a
-Service has at most 63 characters.
+"""Maximum number of characters in the name of a Function.
+
+On a cluster, the Service of a revision has the name of the revision, and may have at most 63
+characters.
 """
 _DIGITS = 12
 _HEXADECIMAL = re.compile(r"(?:[a-z0-9]+:)?([0-9a-f]{12,})")
 
 
 def revision_name(function: str, digest: str) -> str:
-    """Return the name of the function revision with this digest.
+    """Return the name of the function revision whose content has this digest.
 
-    The digest may be a package reference.
+    The digest may also be a package reference.
 
     >>> revision_name("function-a", "sha256:0123456789abcdef")
     'function-a-0123456789ab'
@@ -97,7 +118,7 @@ def revision_name(function: str, digest: str) -> str:
 
 
 def composition_revision_name(composition: str, content: str) -> str:
-    """Return the name of a CompositionRevision, from the digest of its content.
+    """Return the name of the CompositionRevision whose content has this digest.
 
     >>> composition_revision_name("example", "0123456789abcdef")
     'example-0123456'

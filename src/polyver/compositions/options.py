@@ -26,18 +26,18 @@ class CompositionOptions:
     Attributes
     ----------
     packages
-        A file that lists the packages of composition functions that polyver may run as processes.
-        The file maps package references to folders, wheels, or requirements such as NAME==1.2.3.
+        A file with the packages of composition functions that polyver may run as processes. The
+        file maps each package reference to a folder, a wheel, or a requirement such as NAME==1.2.3.
     allow_packages
-        Also run packages that the file of --packages does not list, if their references begin with
-        file: or pypi:. Everyone who may write Functions can then run code on the machine, or in the
-        container, of polyver.
+        Also run a package that the file of --packages does not list, if its reference begins with
+        file: or pypi:. With this option, everyone who may write Functions can run code on the
+        machine, or in the container, in which polyver runs.
     package_memory
         The memory limit for the process of each revision of a composition function, together with
         its child processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of
         the machine, but at least 1Gi.
     feature
-        NAME=true or NAME=false: enable or disable a feature; repeatable. The only feature is
+        Enable or disable a feature: NAME=true or NAME=false; repeatable. The only feature is
         FunctionRevisions, which is enabled by default. With FunctionRevisions=false, a composition
         function can have only one active revision.
     """
@@ -49,18 +49,24 @@ class CompositionOptions:
 
     @property
     def given(self) -> str:
-        """The given options that need the capability, for messages; empty if none is given."""
+        """The names of the options that were set and need this capability, for messages.
+
+        Empty if none of these options was set.
+        """
         return "--packages and --allow-packages" if self.packages or self.allow_packages else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> PackageSettings:
-        """Check the options and return the settings."""
+        """Check the options and return the settings that they express."""
         del enabled, show_traceback
         several = _features(self.feature or ())["FunctionRevisions"]
         memory = read_memory_limit(self.package_memory)
         return PackageSettings(self.packages, self.allow_packages, several, memory)
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command, such as `polyver run`."""
+        """Yield the options as arguments for another command: `--packages`, `packages.yaml`.
+
+        Options with their default value are left out.
+        """
         if self.packages:
             yield from ("--packages", str(self.packages))
         if self.allow_packages:
@@ -72,7 +78,7 @@ class CompositionOptions:
 
 
 def _features(texts: Iterable[str]) -> dict[str, bool]:
-    """Return whether each feature is enabled. All features are enabled by default."""
+    """Return whether each feature is enabled, by its name. All features are enabled by default."""
     found = dict.fromkeys(_FEATURES, True)
     for text in texts:
         name, _, value = text.partition("=")

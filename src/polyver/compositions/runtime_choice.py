@@ -23,10 +23,10 @@ _FOLDER = "packages"
 def runtime_for(
     settings: PackageSettings, client: Client, *, folder: Path | None, namespace: str
 ) -> Runtime:
-    """Return the runtime of function revisions.
+    """Return the runtime that serves function revisions.
 
-    If the settings contain a runtime, this runtime is returned. Otherwise, the runtime uses child
-    processes or, on a cluster, Deployments.
+    It is the runtime in the settings. If there is none, functions run as child processes, or as
+    Deployments on a cluster.
     """
     if settings.runtime is not None:
         return settings.runtime
@@ -51,7 +51,7 @@ def _processes(folder: Path, settings: PackageSettings) -> Runtime:
 
 
 def certificates_in(folder: Path) -> CertificateFolder:
-    """Return the subfolder for certificates of polyver and of functions."""
+    """Return the subfolder for the certificates of polyver and of functions."""
     from polyver.compositions.calls import CertificateFolder
 
     return CertificateFolder(folder / _FOLDER / "certificates")
@@ -60,7 +60,7 @@ def certificates_in(folder: Path) -> CertificateFolder:
 def process_runtime(
     folder: Path, settings: PackageSettings, *, log: Log | None = None
 ) -> ProcessRuntime:
-    """Return the runtime that runs functions of allowed packages as child processes."""
+    """Return the runtime that runs the functions of allowed packages as child processes."""
     from polyver.compositions.runtimes.process import Packages, ProcessRuntime, read_packages
 
     named = read_packages(settings.file) if settings.file is not None else {}
@@ -86,5 +86,8 @@ def _deployments(client: Client, namespace: str) -> Runtime:
 
 
 def logs_folder(folder: Path) -> Path:
-    """Return the subfolder for the output of functions that run as processes: REVISION.log."""
+    """Return the subfolder for the output of functions that run as processes.
+
+    Each revision has a file REVISION.log there.
+    """
     return folder / _FOLDER / "logs"

@@ -21,28 +21,39 @@ class PackageSettings:
     """Settings for the packages of composition functions."""
 
     file: Path | None = None
-    """File that maps package references to folders, wheels and requirements. These packages may
-    run.
+    """The file of `--packages`. The packages that it lists may run.
+
+    It maps package references to folders, wheels and requirements.
     """
     allows_others: bool = False
-    """True if packages may run that `file:` and `pypi:` references name, but the file does not."""
+    """True if packages that the file does not list may run too.
+
+    They must have a `file:` or `pypi:` reference.
+    """
     several: bool = True
-    """The feature FunctionRevisions: functions may have several active revisions."""
+    """True if the feature FunctionRevisions is enabled.
+
+    A composition function may then have several active revisions.
+    """
     memory: int | None = None
-    """Memory limit of a function's process in bytes. 0 means no limit; None means the default
-    limit.
+    """Memory limit of a function's process, in bytes.
+
+    0 means no limit; None means the default limit.
     """
     runtime: Runtime | None = None
-    """Runtime of function revisions. None means child processes or, on a cluster, Deployments."""
+    """The runtime of function revisions.
+
+    None means that functions run as child processes, or as Deployments on a cluster.
+    """
 
     @property
     def runs_processes(self) -> bool:
-        """True if packages may run as child processes."""
+        """True if the settings allow packages to run as child processes."""
         return self.file is not None or self.allows_others
 
 
 def read_memory_limit(text: str | None) -> int | None:
-    """Parse the value of `--package-memory`. Return None if the option is not given."""
+    """Parse the value of `--package-memory`. Return None if the option is not set."""
     if text is None:
         return None
     from polyver.compositions.runtimes.process import InvalidMemory, read_memory

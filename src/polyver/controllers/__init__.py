@@ -1,6 +1,6 @@
 """The loop that runs controllers, and the controllers that every control plane has.
 
-The controllers of a capability are in the Python package of the capability.
+The controllers of a capability, such as `polyver.definitions`, are in its own Python package.
 """
 
 from polyver.controllers._loop import Loop, LoopMetrics, QueueClosed, WorkQueue

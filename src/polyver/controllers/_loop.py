@@ -1,8 +1,8 @@
 """The loop that runs a controller, and its work queue.
 
 The loop takes keys from the queue and calls `reconcile` for each key. The queue contains each key
-only once. The queue returns no key that is being reconciled already. If the reconcile of a key
-fails, the loop adds the key again after a delay.
+only once. It does not return a key that is still being reconciled. If the reconcile of a key fails,
+the loop adds the key again after a delay.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class WorkQueue(Generic[K]):
         return len(self._ready) + len(self._later) + len(self._again)
 
     async def put(self, key: K) -> None:
-        """Add a key, and wait while the queue is full.
+        """Add a key; if the queue is full, wait until it is not full any more.
 
         A full queue delays the caller instead of losing keys. Do not call `put` from `reconcile`:
-        `put` might wait until the queue has a free place, and this `reconcile` must end first.
+        `put` might wait for the end of another reconcile, and that reconcile for this one.
         """
         while self.depth >= self._limit and not self._waits(key) and not self._closed:
             self._room.clear()
@@ -79,7 +79,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; drop the time for which it was scheduled."""
+        """Add a key now, even if the queue is full; cancel a later time of the same key."""
         if self._closed:
             return
         if key in self._later:
@@ -91,7 +91,7 @@ class WorkQueue(Generic[K]):
             self._work.set()
 
     def add_later(self, key: K, seconds: float) -> None:
-        """Add a key after a delay, unless the key already waits or is scheduled earlier."""
+        """Add a key after a delay, unless it already waits or is scheduled for an earlier time."""
         if self._closed or key in self._ready or key in self._again:
             return
         if seconds <= 0:
@@ -116,7 +116,7 @@ class WorkQueue(Generic[K]):
         self.add_later(key, self._backoff.delay(failures, spread=self._chance()))
 
     def forget(self, key: K) -> None:
-        """Reset the failures of a key that succeeded."""
+        """Reset the failure count of a key whose reconcile succeeded."""
         self._failures.pop(key, None)
 
     async def take(self) -> K:
@@ -135,7 +135,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Record that a key has been processed; if it was added meanwhile, it now waits again."""
+        """Record that a key has been processed. A key that was added meanwhile now waits again."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -143,7 +143,7 @@ class WorkQueue(Generic[K]):
         self._room.set()
 
     def close(self) -> None:
-        """Drop all waiting keys, and end all calls that wait for the queue."""
+        """Drop all waiting keys, and end all calls of `take` and `put` that wait."""
         self._closed = True
         for _, timer in self._later.values():
             timer.cancel()
@@ -163,8 +163,9 @@ class LoopMetrics:
     worked: int = 0
     failed: int = 0
     seconds: float = 0.0
-    """The sum of the durations of all reconciles; with several workers it may exceed the elapsed
-    time.
+    """The sum of the durations of all reconciles.
+
+    Because several keys are reconciled at the same time, it may exceed the elapsed time.
     """
     depth: int = 0
     active: int = 0
@@ -193,7 +194,10 @@ class Loop(Generic[K]):
         self.ready = asyncio.Event()
         """Set when all objects that the controller watches have been read for the first time."""
         self.begin = asyncio.Event()
-        """Set when reconciling may begin: the controller is ready, or its start timeout is over."""
+        """Set when reconciling may begin.
+
+        This is when all watched objects have been read, or when the start timeout is over.
+        """
 
     @property
     def metrics(self) -> LoopMetrics:
@@ -202,7 +206,7 @@ class Loop(Generic[K]):
         return self._metrics
 
     def wait_for(self, source: Hashable) -> None:
-        """Add an informer, identified by `source`.
+        """Make this loop wait for an informer, which `source` identifies.
 
         The controller is not synced until this informer has read all its objects for the first
         time.
@@ -211,7 +215,7 @@ class Loop(Generic[K]):
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """Record that the informer `source` has read all its objects, or was removed."""
+        """Record that the informer `source` has read all its objects, or has been removed."""
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:
@@ -231,7 +235,7 @@ class Loop(Generic[K]):
             return
 
     async def stop(self, *, grace: float = 5.0) -> None:
-        """Drop waiting keys; give running reconciles `grace` seconds to end, then cancel them."""
+        """Drop waiting keys; cancel reconciles that have not ended after `grace` seconds."""
         self.queue.close()
         running = set(self._running)
         if running:

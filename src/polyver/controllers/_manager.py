@@ -37,7 +37,8 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 class _Place(NamedTuple):
     """The key of a shared informer.
 
-    Watches of the same objects with the same `keep` function share one informer.
+    Watches with the same key share one informer: they watch the same objects, and keep the same
+    data of each object.
     """
 
     resource: GroupVersionResource
@@ -77,7 +78,10 @@ _Wanted = dict[_Place, tuple[ResourceKind, list[_Subscriber]]]
 
 
 class SharedInformers:
-    """Starts and stops informers when the served kinds change; passes changes to controllers."""
+    """Runs the informers that controllers need, and passes the changes of objects to controllers.
+
+    It starts and stops informers when the kinds that the server serves change.
+    """
 
     def __init__(
         self, client: Client, loops: Sequence[Loop[Any]], *, clock: Clock, linger: float = 1.0
@@ -98,7 +102,7 @@ class SharedInformers:
 
     @property
     def problems(self) -> dict[str, str]:
-        """The current errors of informers and of discovery, by URL path."""
+        """The current errors of informers and of discovery, by the URL path of their requests."""
         sources = {
             source.place.resource.path(): source.informer.problem
             for source in self._running.values()
@@ -107,7 +111,7 @@ class SharedInformers:
         return {path: str(problem) for path, problem in found.items() if problem}
 
     async def run(self) -> None:
-        """Watch the served kinds, and adapt the informers, until the task is cancelled."""
+        """Watch the kinds that the server serves, and adapt the informers, until cancelled."""
         failures, asked = 0, asyncio.create_task(self._follow_controllers())
         try:
             while True:
@@ -176,12 +180,11 @@ class SharedInformers:
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
     ) -> None:
-        """Start an informer.
+        """Start an informer for a kind in one version.
 
-        If there is an informer for another version of the kind, stop it and take over its known
-        objects.
-
-        So the new informer also reports the objects that are deleted before it starts to watch.
+        If an informer for another version of the kind runs, stop it. The new informer then begins
+        with the objects that the stopped informer knew. So it also reports the objects that are
+        deleted before it starts to watch.
         """
         before = await self._predecessor(place)
         informer = Informer[Any](
@@ -205,7 +208,7 @@ class SharedInformers:
         self._running[place] = source
 
     async def _predecessor(self, place: _Place) -> _Source | None:
-        """Stop and return the informer for another version of the kind, if there is one."""
+        """Stop and return the informer for another version of the kind; None if there is none."""
         for other in [*self._running, *self._retiring]:
             if other.unversioned != place.unversioned:
                 continue
@@ -251,7 +254,7 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Report to all loops of an informer that they need not wait for its first list."""
+    """Make all loops that use an informer stop waiting for its first list of objects."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
 
@@ -302,7 +305,7 @@ class ControllerManager:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """The resources that cannot be watched now, by URL path, with the errors."""
+        """The errors of resources that cannot be watched now, by URL path."""
         return self._sources.problems
 
     async def __aenter__(self) -> Self:
@@ -319,7 +322,7 @@ class ControllerManager:
             await loop.ready.wait()
 
     async def stop(self) -> None:
-        """Stop watching; give running reconciles `grace` seconds to end, then cancel them."""
+        """Stop watching; cancel reconciles that have not ended after the shutdown grace period."""
         tasks, self._tasks = self._tasks, []
         stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
         for task in tasks[:1]:

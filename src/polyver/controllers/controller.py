@@ -1,8 +1,9 @@
 """The interface of a controller: its watches, the keys that a change affects, and `reconcile`.
 
 Controllers are level-based: a key names an object to reconcile, and not the event that happened to
-the object. So a restarted controller reaches the same state. `reconcile` reads the actual state,
-calls a pure function that decides what to do, and carries out the decision.
+the object. So a restarted controller reaches the same state as one that has seen all events.
+`reconcile` reads the actual state, calls a pure function that decides what to do, and carries out
+the decision.
 """
 
 from __future__ import annotations
@@ -27,42 +28,45 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """The result of a reconcile: the key is reconciled again later, even without a change."""
+    """A result of `reconcile`: reconcile the key again after this number of seconds."""
 
     after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Watch(Generic[T, K]):
-    """The kinds whose changes a controller observes.
+    """The kinds whose objects a controller watches, and what it does with their changes.
 
     Controllers with equal watches share one informer.
     """
 
     kinds: Callable[[Discovery], Iterable[ResourceKind]]
-    """Selects the kinds to watch from the served kinds. Called again when the served kinds change.
+    """Selects the kinds to watch from the kinds that the server serves.
+
+    It is called again when the kinds of the server change.
     """
     observe: Callable[[ResourceKind, Change[T]], Iterable[K]]
-    """Records a change, and returns the keys that it affects."""
+    """Records a change of an object, and returns the keys to reconcile because of it."""
     keep: Callable[[ResourceKind, Object], T]
     """Returns the data of an object that the informer keeps in memory."""
     metadata: bool = False
     labels: str = ""
-    """The label selector of the watched objects."""
+    """The label selector of the watched objects; empty for all objects."""
     needed: bool = True
-    """True if the controller must read all watched objects before its first reconcile."""
+    """True if the controller must not reconcile before all watched objects have been read."""
     complete: Callable[[ResourceKind], None] = lambda _kind: None
-    """Called when all objects of a kind have been read."""
+    """Called when all objects of a kind have been read for the first time."""
     forget: Callable[[ResourceKind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
     """Called when a kind is no longer watched, for example because it is no longer served.
 
-    It is then unknown whether its last known objects still exist. (Deleted objects have already
-    been reported to `observe`.)
+    The arguments are the kind and its last known objects. Deleted objects have already been
+    reported to `observe`; it is unknown whether the others still exist. Returns the keys to
+    reconcile.
     """
 
 
 def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Build a function that selects one kind in a stated version, if this version is served."""
+    """Build a function that selects a resource in exactly its version, if it is served."""
     return lambda found: [kind for kind in found.kinds if GroupVersionResource.of(kind) == resource]
 
 
@@ -71,7 +75,7 @@ def every(
 ) -> Callable[[Discovery], Iterable[ResourceKind]]:
     """Build a function that selects each kind that supports these verbs, except kinds in `but`.
 
-    It selects the preferred version of a kind. `but` has pairs of group and plural.
+    It selects each kind in its preferred version. `but` has pairs of group and plural.
     """
     left_out = frozenset(but)
     return lambda found: [
@@ -82,7 +86,7 @@ def every(
 
 
 def _unheard(key: Any) -> None:
-    """Do nothing: without a loop, a controller has no queue."""
+    """Do nothing: a controller that no loop runs has no queue."""
 
 
 class Controller(ABC, Generic[K]):
@@ -90,43 +94,49 @@ class Controller(ABC, Generic[K]):
 
     name: str
     synced: bool = False
-    """True if all objects that the controller watches have been read; the loop sets this attribute.
+    """True if all objects that the controller watches have been read.
+
+    The loop sets this attribute.
     """
     workers: int | None = None
     """The number of keys that are reconciled at the same time; None for the default."""
     watch_anew: Callable[[], None] = staticmethod(lambda: None)
-    """Called by the controller when its `watches` select other kinds than before. The manager sets
-    this attribute.
+    """The controller must call this function when its `watches` select other kinds than before.
+
+    The manager sets this attribute.
     """
     wake: Callable[[K], None] = staticmethod(_unheard)
-    """Adds a key to the queue, for events that no watch reports. The loop sets this attribute."""
+    """Adds a key to the queue; for events that no watch reports. The loop sets this attribute."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Counters by name, for metrics."""
+        """Counters by name, which the metrics of the process show."""
         return {}
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
-        """Factories of further Prometheus collectors; calling one loads the Prometheus library."""
+        """Functions that create further Prometheus collectors.
+
+        The Prometheus library is loaded only when one of them is called.
+        """
         return ()
 
     @property
     @abstractmethod
     def watches(self) -> Sequence[Watch[Any, K]]:
-        """The watches of the controller; the changes that they report give keys to reconcile."""
+        """The watches of the controller. The changes that they report lead to keys to reconcile."""
 
     @abstractmethod
     async def reconcile(self, key: K) -> Requeue | None:
-        """Bring the actual state to the desired state.
+        """Bring the actual state of one key to the desired state.
 
-        After an exception, the loop retries later.
+        If it raises an exception, the loop calls it again later.
         """
 
     async def close(self) -> None:
-        """Release the resources of the controller when the manager stops."""
+        """Free the resources of the controller. The manager calls this method when it stops."""
 
     def discovered(self, discovery: Discovery) -> Iterable[K]:
-        """Record the kinds that are served now; return the keys to reconcile because of them."""
+        """Record the kinds that the server serves now; return the keys that this change affects."""
         del discovery
         return ()

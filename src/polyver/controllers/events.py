@@ -22,7 +22,7 @@ _LONGEST = 1024
 
 
 class Events:
-    """Writes Events; a failure is logged, and never raised."""
+    """Writes Events. If a write fails, the failure is logged and no exception is raised."""
 
     def __init__(self, client: Client, clock: Clock, log: Log, *, component: str) -> None:
         self._client = client
@@ -39,7 +39,11 @@ class Events:
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002
         once: str = "",
     ) -> None:
-        """Write an Event about an object, if no Event has the same `once` or message."""
+        """Write an Event about an object, unless the same Event exists.
+
+        Two Events about the same object are the same if `once` is the same; without `once`, if the
+        reason and the message are the same.
+        """
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         named = once or f"{reason}\n{message}"

@@ -1,8 +1,8 @@
 """Add and remove finalizers.
 
 Each write has a precondition: the object must still have the uid and the resourceVersion that were
-read. So the write cannot overwrite a change of the finalizers that another client makes at the same
-moment.
+read. So if another client changes the finalizers at the same moment, the write fails, and does not
+overwrite this change.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def remove_finalizer(
     *,
     manager: str = "",
 ) -> Object:
-    """Remove a finalizer if the object has it; return the last known state of the object."""
+    """Remove a finalizer if the object has it; return the updated or the given object."""
     if not has_finalizer(obj, finalizer):
         return obj
     return await _write(client, resource, obj, without_finalizer(obj, finalizer), manager)

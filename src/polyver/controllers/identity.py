@@ -1,6 +1,6 @@
-"""The identity, owners and finalizers of an object, which garbage collection needs.
+"""What garbage collection needs to know of an object: its identity, owners and finalizers.
 
-A control plane has many objects, so only a few hundred bytes are kept for each object.
+A control plane has many objects, so only a few hundred bytes are kept in memory for each object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ObjectIdentity", "Owner", "identity_of"]
 
 
 class Owner(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """An owner reference."""
+    """An owner reference of an object."""
 
     api_version: str
     kind: str

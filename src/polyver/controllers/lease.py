@@ -1,4 +1,4 @@
-"""Leader election: the lease by which several replicas agree on a leader.
+"""Leader election: the replicas use a lease to agree on one leader.
 
 A pure function decides what a replica does about the lease. The times in a lease are only for
 people to read. Replicas do not compare these times, because the clocks of machines differ. A
@@ -34,7 +34,7 @@ class Terms:
     give_up: float = 10.0
     """Seconds without a successful renewal after which the leader stops its work."""
     every: float = 2.0
-    """Seconds between two renewals, or two checks."""
+    """Seconds between two renewals by the leader, or between two checks by another replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _ObservedLease:
 
     @property
     def until(self) -> float:
-        """The time after which another replica may take the lease."""
+        """The time after which another replica may take the lease, if it has not been renewed."""
         return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
 
 
@@ -54,7 +54,7 @@ Step = Literal["take", "renew", "wait"]
 
 
 def decide(seen: _ObservedLease | None, identity: str, now: float) -> Step:
-    """Decide what one replica does about a lease: take, renew or wait.
+    """Decide what the replica `identity` does about a lease: take, renew or wait.
 
     >>> decide(None, "a", now=0)
     'take'
@@ -110,17 +110,17 @@ class Lease:
 
     @property
     def holder(self) -> str:
-        """The last known holder."""
+        """The replica that holds the lease, as last seen; empty if none holds it."""
         return str(self._seen.spec.get("holderIdentity") or "") if self._seen else ""
 
     @property
     def pause(self) -> float:
-        """The seconds until the next check, which is not later than the expiry of the lease."""
+        """The seconds until the next check of the lease; not later than the lease expires."""
         left = self._seen.until - self.clock.time() if self._seen else self.terms.every
         return min(self.terms.every, max(left, 0.1))
 
     async def try_once(self) -> bool:
-        """Take or renew the lease if possible; report whether this replica holds it."""
+        """Take or renew the lease if possible; return True if this replica then holds it."""
         found = await find(self._client, LEASES, self._name, self._namespace)
         self._see(found)
         if decide(self._seen, self.identity, self.clock.time()) == "wait":
@@ -169,7 +169,11 @@ class Leadership:
         *,
         tell: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """`tell` is called when this replica leads, follows or has lost the lease."""
+        """Create the leadership of one replica; `work` runs while the replica is the leader.
+
+        `tell` is called when this replica becomes the leader, sees another leader, or has lost the
+        lease.
+        """
         self._lease = lease
         self._work = work
         self._tell = tell
@@ -179,9 +183,8 @@ class Leadership:
     async def running(self) -> AsyncIterator[asyncio.Task[None]]:
         """Take part in the election during a `with` block.
 
-        At the end of the block, end the work and release the lease.
-
-        The yielded task ends by itself only if starting or ending the work raises an error.
+        At the end of the block, end the work and release the lease. The yielded task ends by itself
+        only if the work raises an error when it starts or ends.
         """
         task = asyncio.create_task(self._run())
         try:
@@ -202,7 +205,7 @@ class Leadership:
                 self.leads = False
 
     async def _lead(self) -> None:
-        """Run the work until the lease is lost.
+        """Run the work until this replica has lost the lease.
 
         If the task is cancelled, end the work and release the lease.
         """
@@ -217,7 +220,10 @@ class Leadership:
             raise
 
     async def _keep(self) -> None:
-        """Renew the lease until another replica holds it, or renewing has failed for too long."""
+        """Renew the lease again and again; return when this replica has lost it.
+
+        It is lost if another replica holds it, or if no renewal has succeeded for too long.
+        """
         clock, terms = self._lease.clock, self._lease.terms
         renewed = clock.time()
         while clock.time() - renewed < terms.give_up:
@@ -238,7 +244,7 @@ class Leadership:
         return bool(found)
 
     async def _bounded(self, asked: Awaitable[bool], seconds: float) -> bool | None:
-        """Return the result of an attempt; None if the attempt fails or takes too long."""
+        """Return the result of an attempt; None if it fails or takes longer than `seconds`."""
         task = asyncio.ensure_future(asked)
 
         def give_up() -> None:

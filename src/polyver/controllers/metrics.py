@@ -15,7 +15,7 @@ __all__ = ["collector_of"]
 
 
 def collector_of(engine: Callable[[], ControllerManager | None]) -> Callable[[], Collector]:
-    """Build a factory of the Prometheus collector for a controller manager.
+    """Build a function that creates the Prometheus collector for a controller manager.
 
     `engine` returns the manager, or None while no manager runs.
     """

@@ -19,7 +19,7 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""The number of threads.
+"""The maximum number of threads for the calls of one function.
 
 A call that never returns occupies a thread for ever. If all threads are occupied, no further call
 can run.
@@ -35,7 +35,7 @@ class StillRunning(PolyverError):
 
 
 class UserCode:
-    """Calls one function for many objects, with at most one call at a time for each object."""
+    """Calls one function of a user for many objects, but only once at a time for each object."""
 
     def __init__(self, function: Callable[[Any], Any], *, timeout: float) -> None:
         self._function = function
@@ -45,7 +45,10 @@ class UserCode:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, key: Hashable, given: Any) -> Any:
-        """Call the function for an object, and return its result."""
+        """Call the function with `given`, and return its result.
+
+        `key` identifies the object. Raise StillRunning if an earlier call for it has not ended.
+        """
         if key in self._running:
             fact = f"an earlier call has not returned after its deadline of {self._timeout:g} s"
             raise StillRunning(fact, hint="it is called again after that call has ended")
@@ -61,7 +64,7 @@ class UserCode:
             raise CallTimeout(f"the call did not finish within {self._timeout:g} s") from None
 
     def close(self) -> None:
-        """Stop the event loop of async functions."""
+        """Stop the event loop in which async functions run."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
@@ -90,7 +93,7 @@ class UserCode:
         return await asyncio.wrap_future(called)
 
     async def _guarded(self, given: Any) -> Any:
-        """Call an async function; replace SystemExit, which would end the loop, by an error."""
+        """Call an async function; replace SystemExit by an error, as it would end the loop."""
         try:
             return await self._function(given)
         except (SystemExit, KeyboardInterrupt) as error:

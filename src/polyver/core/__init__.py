@@ -1,7 +1,9 @@
-"""Versions, lineages, selectors, resolution and lifecycles, which all capabilities use.
+"""The code that all capabilities share: versions, lineages, selectors, resolution, lifecycles.
 
-A lineage is the releases of one building block, such as a ComponentDefinition. The code here is
-pure: it does no I/O, reads no clock and knows nothing of Kubernetes clients.
+A lineage is all releases of one building block, such as a ComponentDefinition. A selector states
+which releases a user accepts, resolution chooses one of them, and a lifecycle states how releases
+move from stage to stage. The code here is pure: it does no I/O, reads no clock and knows nothing of
+Kubernetes clients.
 """
 
 from polyver.core.convert import ConversionTree, Edge, Hop, InvalidTree

@@ -1,7 +1,7 @@
 """Adoption: for each release, how many dependents should use it and how many use it.
 
-A dependent is a reference to a lineage in an object, such as a component of an application. It
-follows a release if it moves to that release automatically.
+A dependent is a reference to a lineage in an object, such as a component of an application. A
+dependent follows a release if it moves to that release automatically.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from typing import Final, Literal, NamedTuple
 __all__ = ["Adopted", "Adoption", "Follower", "adopted"]
 
 Follower = Literal["", "updated", "held", "failing"]
-"""The state of a dependent that follows a release; empty if the dependent has not tried to move."""
+"""The state of a dependent that follows a release.
+
+`updated`: it uses the release. `held`: it does not move, because the release would delete its
+objects. `failing`: its move failed. Empty: it has not tried to move yet.
+"""
 _NAMED: Final = 3
-"""The condition `Adopted` names at most this number of releases in its message."""
+"""The maximum number of releases that the message of the condition `Adopted` names."""
 
 
 class Adoption(NamedTuple):
@@ -28,7 +32,7 @@ class Adoption(NamedTuple):
     """The number of dependents that tried to move to the release and failed."""
 
     def with_follower(self, state: Follower, number: int = 1) -> Adoption:
-        """Return the counts with `number` more dependents in the given state."""
+        """Return these counts, increased by `number` dependents in one state."""
         found = self._replace(followers=self.followers + number)
         return found._replace(**{state: getattr(found, state) + number}) if state else found
 
@@ -44,7 +48,7 @@ class Adoption(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """The condition `Adopted` of a lineage."""
+    """The condition `Adopted` of a lineage: True if all followers have moved to their release."""
 
     status: Literal["True", "False"]
     reason: str
@@ -64,15 +68,13 @@ def adopted(releases: Mapping[str, Adoption], *, noun: str) -> Adopted:
         return Adopted("True", "NoFollowers", "nothing follows it")
     told = [f"{name}: {each}" for name, each in releases.items()]
     more = f"; and {len(told) - _NAMED} more {noun}" if len(told) > _NAMED else ""
-    reason = _reason([*releases.values()])
+    known = releases.values()
+    if any(each.failing for each in known):
+        reason = "Failing"
+    elif any(each.held for each in known):
+        reason = "Held"
+    else:
+        reason = "Adopted" if all(each.is_settled for each in known) else "Progressing"
     return Adopted(
         "True" if reason == "Adopted" else "False", reason, "; ".join(told[:_NAMED]) + more
     )
-
-
-def _reason(known: list[Adoption]) -> str:
-    if any(each.failing for each in known):
-        return "Failing"
-    if any(each.held for each in known):
-        return "Held"
-    return "Adopted" if all(each.is_settled for each in known) else "Progressing"

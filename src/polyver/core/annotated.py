@@ -11,8 +11,8 @@ __all__ = ["Description"]
 class Description:
     """A sentence that describes a field or an argument.
 
-    `kubectl explain` and `polyver functions` print the sentence. A marker may also be an object of
-    another class, if it has an attribute `description`.
+    `kubectl explain` and `polyver functions` print the sentence. They also read markers of other
+    classes, if the class has an attribute `description`.
     """
 
     description: str

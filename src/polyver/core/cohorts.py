@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from polyver.core.lineage import Dependent
 from polyver.core.rollout import CohortCounts, Exposure
 
-__all__ = ["Cohorts", "FollowerState"]
+__all__ = ["WORST_FIRST", "Cohorts", "FollowerState"]
 
 FollowerState = Literal[
     "waiting", "moved", "healthy", "failing", "unhealthy", "held", "idle", "running"
@@ -25,6 +25,15 @@ FollowerState = Literal[
 A follower that only uses a release when somebody runs it is `idle` before that, and `running` until
 its run ends.
 """
+WORST_FIRST: Final[tuple[FollowerState, ...]] = (
+    "failing",
+    "held",
+    "unhealthy",
+    "waiting",
+    "moved",
+    "healthy",
+)
+"""The states of the references of one object, in the order in which one decides for the object."""
 _USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy", "running")
 _Sides = tuple[bool, ...]
 _Member = tuple[float, str]

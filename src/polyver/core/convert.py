@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Edge(Generic[T]):
-    """A connection of two versions, with a converter (or None) for each direction."""
+    """Two connected versions, with a converter for each direction; None if a direction has none."""
 
     source: str
     target: str
@@ -72,7 +72,10 @@ class ConversionTree(Generic[T]):
         self._parents = self._rooted(hub or self.versions[0])
 
     def _rooted(self, root: str) -> dict[str, tuple[int, Hop[T], Hop[T]]]:
-        """Find the depth of each version except the root, and the hops to and from its parent."""
+        """Find the depth of each version in the tree, and the hops to and from its parent.
+
+        The root itself has no entry.
+        """
         neighbours: dict[str, list[tuple[str, Hop[T], Hop[T]]]] = {v: [] for v in self.versions}
         for edge in self.edges:
             assert edge.forward is not None

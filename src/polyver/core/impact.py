@@ -40,7 +40,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A dependent that has a release now and would have none after the change, and the reason."""
+    """A dependent that has a release now and would have none after the change.
+
+    `error` states why.
+    """
 
     dependent: Dependent
     error: NoMatch
@@ -48,7 +51,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """All dependents that a change of a lineage affects."""
+    """The effects of a change of a lineage: which dependents move, and which lose their release."""
 
     lineage: str
     moves: tuple[Move, ...]
@@ -65,7 +68,7 @@ class Answer:
     """A group of dependents that get the same release, and the result of resolving them."""
 
     found: Resolution | NoMatch
-    """The result for the first dependent of the group; an error names only that dependent."""
+    """The result for the first dependent of the group; a `NoMatch` names only this dependent."""
     dependents: tuple[Dependent, ...]
 
 
@@ -86,8 +89,8 @@ class _Bucket:
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
         """Split the members into ranges, such that each share admits a whole range or none of it.
 
-        `shares` has the shares of gates, sorted. A range is the index of its first member and the
-        index after its last member.
+        `shares` has the shares of all gates, in ascending order. A range is a pair: the index of
+        its first member, and the index after its last member.
         """
         edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
         for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
@@ -153,14 +156,14 @@ class Index:
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
     def _sides(self, lineage: str, dependent: Dependent) -> tuple[bool, ...]:
-        """Return a flag for each gate with labels: True if the dependent has the gate's labels."""
+        """Return a flag for each set of labels in gates: True if the dependent has these labels."""
         gates = self._gate_labels.get(lineage, ())
         return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
     def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
-        """Return the buckets of a lineage, divided by the labels of these gates.
+        """Return the buckets of a lineage, divided by the labels in these gates.
 
-        All dependents in a bucket match the labels of the same gates.
+        All dependents in a bucket match the same sets of labels.
         """
         wanted = {labels: None for gate in gates for labels in gate.cohorts}
         if set(self._gate_labels.get(lineage, ())) != wanted.keys():
@@ -184,11 +187,10 @@ class Index:
 
 
 def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
-    """Find the dependents that a changed lineage moves to another release or leaves without one.
+    """Find the dependents that move, or lose their release, when a lineage changes.
 
-    The pin of a dependent states the release that it has now, so the result is the same after a
-    restart. A dependent that has no pin and resolves to no release of `lineage_before` does not
-    count as a loss.
+    The pin of a dependent names the release that it has now, so the result is the same after
+    polyver restarts. A dependent without a pin that had no release before the change is not a loss.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})

@@ -42,7 +42,10 @@ __all__ = [
 
 
 class Stage(Enum):
-    """The stage of a release; each capability uses some of the stages (see Lifecycle)."""
+    """The stage of a release.
+
+    Each capability uses only some of these stages: those in its `Lifecycle`.
+    """
 
     SERVED = "served"
     UNSERVED = "unserved"
@@ -57,7 +60,7 @@ class Stage(Enum):
 
     @property
     def is_gone(self) -> bool:
-        """True if the release was removed; no new release may use its version."""
+        """True if the release was removed. No new release may have the version of a removed one."""
         return self is Stage.REMOVED or self is Stage.DROPPED
 
 
@@ -112,7 +115,10 @@ class IllegalTransition(PolyverError):
 
 
 class Contradiction(PolyverError):
-    """Stages and product releases that contradict each other, with the path of the wrong field."""
+    """Stated stages and product releases contradict each other.
+
+    `field` is the path of the wrong field.
+    """
 
     def __init__(self, fact: str, *field: str | int, hint: str = "") -> None:
         super().__init__(fact, hint=hint)
@@ -142,14 +148,21 @@ def _count(releases: int) -> str:
 def advance(
     release: Release, to: Stage, lifecycle: Lifecycle, *, notes: Notes | None = None
 ) -> Release:
-    """Return the release in the stage `to`; raise `IllegalTransition` if that is not allowed."""
+    """Return the release in the stage `to`; raise `IllegalTransition` if that is not allowed.
+
+    `notes` replaces the notes of the release; without `notes`, they stay.
+    """
     if (release.stage, to) not in lifecycle.transitions:
         raise IllegalTransition(release, to, lifecycle)
     return replace(release, stage=to, notes=notes or release.notes)
 
 
 def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
-    """Return the stage that a release has in the newest of the product releases so far."""
+    """Return the stage that a release has in the newest product release.
+
+    A deprecated release leaves this stage in the product release that its notes name in
+    `removed_in`: an API version becomes unserved, any other release is removed.
+    """
     due = release.notes.removed_in
     if release.stage is not Stage.DEPRECATED or due is None or not releases_so_far:
         return release.stage

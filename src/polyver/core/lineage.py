@@ -36,7 +36,7 @@ _LAST = math.nextafter(1.0, 0.0)
 
 
 class _Labels(dict[str, str]):
-    """Labels that cannot be changed, so that an object with labels is hashable."""
+    """Labels that cannot be changed: they have a hash, and can be part of a hashable value."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -70,7 +70,7 @@ class Pin:
 class FailedMove:
     """A release to which a dependent could not move; the dependent therefore keeps its pin.
 
-    The message `why` is not compared: failed moves to the same release lead to the same resolution.
+    Comparisons ignore the message `why`, because it has no influence on which release is chosen.
     """
 
     to: Pin
@@ -115,16 +115,17 @@ class Dependent:
 class Gate:
     """The rule that decides which dependents may use a release during a rollout.
 
-    A gate admits a share of all dependents, and the dependents that have all labels of one of the
-    cohorts. A dependent that already uses the release keeps it, unless the rollout rolls it back.
+    A gate admits two groups: a share of all dependents, and each dependent that has all labels of
+    one of the `cohorts`. A dependent that already uses the release keeps it, unless the rollout
+    rolls the release back.
     """
 
     rollout: str
-    """The name of the rollout; without a rollout, the name of the policy that closed the gate."""
+    """The name of the rollout; if there is no rollout yet, the name of the rollout policy."""
     step: int = 0
     share: float = 0.0
     cohorts: tuple[Mapping[str, str], ...] = ()
-    """For each step that selects dependents by labels: these labels."""
+    """Sets of labels, one for each rollout step that selects dependents by labels."""
     returns: bool = False
     """True if the rollout rolls the release back: dependents return to their previous release."""
 
@@ -134,7 +135,7 @@ class Gate:
         object.__setattr__(self, "cohorts", tuple(map(_frozen, self.cohorts)))
 
     def admits(self, dependent: Dependent) -> bool:
-        """Report whether a dependent is in the share, or in one of the cohorts."""
+        """Report whether a dependent is in the share, or has all labels of one of the cohorts."""
         if any(labels.items() <= dependent.labels.items() for labels in self.cohorts):
             return True
         return self.share > 0 and dependent.position < self.share
@@ -149,7 +150,11 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The deprecation of a release: product releases, the replacement (`use`), and a message."""
+    """The deprecation of a release.
+
+    `since` and `removed_in` are the product releases of its deprecation and of its removal, `use`
+    names its replacement, and `text` is a message for users.
+    """
 
     since: SemVer | None = None
     removed_in: SemVer | None = None
@@ -181,13 +186,17 @@ class Release:
 
     @property
     def fate(self) -> str:
-        """The stage of the release. If it was removed, also the product release that removed it."""
+        """The stage of the release as a string.
+
+        For a removed release, the string also names the product release that removed it, such as
+        `removed in 0.5.0`.
+        """
         gone_in = self.notes.removed_in if self.stage.is_gone else None
         return f"{self.stage.value} in {gone_in}" if gone_in else self.stage.value
 
 
 class VersionTaken(PolyverError):
-    """The version of the new release belongs to another release, which may be a removed one."""
+    """A new release has the version of a release that exists or that was removed."""
 
     def __init__(self, lineage: str, taken: Release, refused: Release) -> None:
         super().__init__(f"{lineage} {refused.name} cannot be published", hint=_why(taken, refused))
@@ -210,7 +219,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """The releases of a lineage have no common order, for example semantic and API versions."""
+    """The releases of a lineage have different kinds of versions, so they cannot be sorted."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
@@ -253,7 +262,7 @@ class Lineage:
     """False for a building block that has one implementation and declares no versions."""
     everything: int
     finals: int
-    """The set of all releases except prereleases, as an integer."""
+    """The set of all releases except prereleases; an integer, as the module docstring explains."""
 
     def __init__(self, name: str, releases: Iterable[Release] = (), *, versioned: bool = True):
         self.name = name
@@ -338,7 +347,10 @@ class Lineage:
     # A lineage is immutable, so these methods return a new lineage.
 
     def publish(self, release: Release) -> Lineage:
-        """Add a release to the lineage; return this lineage if it has an equal release."""
+        """Return the lineage with one release more; return this lineage if it has an equal release.
+
+        Raise `VersionTaken` if another release has the same version.
+        """
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
@@ -347,7 +359,11 @@ class Lineage:
         return self
 
     def restate(self, release: Release) -> Lineage:
-        """Return the lineage, in which one release has another stage, labels, gate or notes."""
+        """Return the lineage with `release` in place of the release that has the same version.
+
+        Only the stage, the labels, the gate and the notes may differ; otherwise raise
+        `VersionTaken`.
+        """
         taken = self.get(release.version)
         if taken is None:
             raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")

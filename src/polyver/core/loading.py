@@ -11,8 +11,8 @@ __all__ = ["imported_on_use"]
 def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """Build the `__getattr__` of a Python package that imports its names when they are first used.
 
-    `homes` maps each module to the names that it defines, separated by spaces. An import of one
-    name from the package then loads only the module of that name.
+    `homes` maps each module to the names that it defines, separated by spaces. `from package import
+    name` then loads only the module that defines this name.
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -63,7 +63,10 @@ _HIDDEN, _CHANGED = "(secret)", "(changed)"
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field that changes. The values are short strings, or None if the field is absent."""
+    """One field that changes, with its values before and after the change.
+
+    A value is a short string; None means that the field is absent.
+    """
 
     path: str
     before: str | None
@@ -71,7 +74,10 @@ class FieldChange:
     is_secret: bool = False
     """True for data of a Secret: the report shows that the field changes, but not its values."""
     is_varied: bool = False
-    """True if objects of the group have different values; only the example's are shown."""
+    """True if the objects of the group have different values.
+
+    `before` and `after` are then the values of one of these objects.
+    """
 
     def __str__(self) -> str:
         if self.is_secret:
@@ -100,14 +106,14 @@ class ChangeExample:
 
 @dataclass(frozen=True, slots=True)
 class ChangeGroup:
-    """Objects that change in the same way."""
+    """Objects of one kind that change in the same way, and the dependents to which they belong."""
 
     kind: str
     change: Change
     """The kind of change. A deleted object is `removed` if it has a replacement; if not, `lost`."""
     fields: tuple[FieldChange, ...]
     more_fields: int
-    """The number of changed fields that `fields` does not name."""
+    """The number of changed fields that are not in `fields`, because there are too many."""
     objects: int
     dependents: tuple[str, ...]
     example: ChangeExample
@@ -135,7 +141,7 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCounts:
-    """The numbers of dependents by outcome."""
+    """The number of dependents with each outcome: unchanged, changed, loses objects, or fails."""
 
     unchanged: int = 0
     changed: int = 0
@@ -182,7 +188,8 @@ class Preflight:
     ) -> Outcome:
         """Compare the objects of a dependent before and after the move; record the differences.
 
-        `sources` has the same meaning as for `lost_objects`.
+        `sources` has, for each object, the part of the dependent that creates it, as in
+        `lost_objects`.
         """
         was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
         lost = lost_objects(was, will_be, sources)
@@ -231,7 +238,7 @@ def _importance(group: ChangeGroup) -> tuple[Any, ...]:
 
 
 _PARTICULARS: Final = re.compile(r'"[^"]*"|\d+')
-"""Matches quoted strings and numbers: they often differ between messages with the same cause."""
+"""Matches quoted strings and numbers, in which messages with the same cause often differ."""
 
 
 def _names(found: _Collected) -> tuple[str, ...]:
@@ -250,7 +257,7 @@ def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> Chang
 
 @dataclass(slots=True)
 class _Collected:
-    """The data of one group, while changes are still added to the group."""
+    """The data of one group, to which further changes may still be added."""
 
     fields: tuple[FieldChange, ...]
     variant: Any
@@ -348,12 +355,16 @@ def lost_objects(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The change of one object."""
+    """The change of one object, with the two keys by which changes are grouped."""
 
     shape: tuple[Any, ...]
-    """The API group, the kind of the object, the kind of change, and the paths of the fields."""
+    """The shape, which is the first key of the change.
+
+    It has the API group and kind of the object, the kind of change, and the paths of the changed
+    fields.
+    """
     variant: Any
-    """The old and new values, one item for each path."""
+    """The second key: the old and the new value for each of these paths."""
     fields: tuple[FieldChange, ...] = ()
     more_fields: int = 0
 
@@ -381,13 +392,13 @@ class _Absent:
 
 _ABSENT: Final = _Absent()
 _Found = tuple[str, Any, Any, bool]
-"""A path, the old and the new value, and True if the values are secret."""
+"""A changed value: its path, its old and new value, and True if the values are secret."""
 
 
 def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iterator[_Found]:
-    """Yield each value that differs.
+    """Yield each value that differs between two objects.
 
-    If a field exists only before or only after, its whole value is yielded.
+    If a field exists only in one of them, its whole value is one difference.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         hides = _is_secret(before) or _is_secret(after)
@@ -488,7 +499,11 @@ def _hidden(
 
 
 def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
-    """Return a value with the data of Secrets hidden, and mark data that differs from `other`."""
+    """Return a value for the report, with the data of Secrets hidden.
+
+    `other` is the same value on the other side of the change: hidden data that differs from it is
+    marked as changed.
+    """
     if isinstance(value, Mapping):
         hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}
         return {

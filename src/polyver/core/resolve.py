@@ -24,26 +24,34 @@ __all__ = ["Gone", "NoMatch", "Policy", "Question", "Rejection", "Resolution", "
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """The rules by which one capability chooses releases; policies are compared by identity."""
+    """The rules by which one capability chooses releases.
+
+    Policies are compared by identity: two policies with the same rules are not equal.
+    """
 
     name: str
     usable: frozenset[Stage]
-    """The stages in which a release can be used at all."""
+    """A release can be used only in one of these stages."""
     best: str
-    """The default choice in words, such as "newest release"."""
+    """A description of the default choice for messages, such as "newest release"."""
     noun: str = "release"
     preferred: frozenset[Stage] = frozenset()
     """The stages in which a release can be the default choice; if empty, all usable stages."""
     otherwise: Version | None = None
-    """The version of the default choice if no release is in a preferred stage."""
+    """The version that becomes the default choice if no release is in a preferred stage."""
     prereleases: bool = False
-    """True if a prerelease may be chosen without an exact selector."""
+    """True if a dependent may get a prerelease although its selector does not name this release."""
     keeps: frozenset[type] = frozenset()
     """The types of selectors with which a dependent keeps its pin when newer releases appear."""
+    keeps_closed: bool = False
+    """True if a dependent that keeps its pin does so even if a rollout takes the release back."""
     moves_when_unmatched: bool = False
-    """If the selector does not match the pin: True to move the dependent, False for an error."""
+    """Decides what happens if the selector no longer matches the pin.
+
+    True: the dependent moves to a release that matches. False: `resolve` raises `NoMatch`.
+    """
     refuses: Mapping[type, str] = field(default_factory=dict)
-    """The types of selectors that the capability does not accept, each with the reason."""
+    """The types of selectors that the capability refuses; the values are the reasons for users."""
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -79,7 +87,7 @@ class NoMatch(PolyverError):
     """
 
     reason = "NoMatch"
-    """The reason of the condition that reports this error."""
+    """The reason of the condition with which controllers report this error."""
 
     def __init__(self, question: Question, fact: str = "") -> None:
         super().__init__(fact, at=question.dependent.at)
@@ -114,7 +122,10 @@ class NoMatch(PolyverError):
 
     @property
     def nearest(self) -> tuple[str, ...]:
-        """The names that the author of the selector may have meant."""
+        """Names of releases that the author of the selector may have meant.
+
+        For 1.2.9, which does not exist, these are the releases of series 1.2.
+        """
         near = _nearest(self.lineage, self.selector)
         return tuple(name for name in near if name != str(self.selector))
 
@@ -194,9 +205,10 @@ class Question(NamedTuple):
     dependent: Dependent
 
     def rules(self) -> list[tuple[_Rule, int]]:
-        """Return the rules, each with the set of releases that meet it (see Lineage).
+        """Return the rules for the selector, each with the set of releases that meet it.
 
-        If a release breaks several rules, the first of them is the reason that users see.
+        A set is an integer (see the module `lineage`). If a release breaks several rules, users see
+        the first of them as the reason.
         """
         lineage, selector, policy, _ = self
         usable: tuple[_Rule, int] = ("stage", lineage.in_stages(policy.usable))
@@ -232,10 +244,11 @@ class Question(NamedTuple):
         return None
 
     def sees(self, release: Release) -> bool:
-        """Report whether the gate of a release, if there is one, admits the dependent.
+        """Report whether the dependent may use a release, as far as gates decide this.
 
-        A dependent that already uses the release keeps it, unless the release is rolled back. Gates
-        do not apply to dependents with a lock or an exact selector.
+        If the release has a gate, the gate must admit the dependent. A dependent that already uses
+        the release keeps it, unless the rollout rolls the release back. Gates do not apply to
+        dependents with a lock or an exact selector.
         """
         gate = release.gate
         if gate is None or self.dependent.lock is not None or self._is_exact:
@@ -246,13 +259,14 @@ class Question(NamedTuple):
 
     @property
     def _is_exact(self) -> bool:
-        """True if the selector names one release, and the dependent may get no other release."""
+        """True if the selector names one release and accepts no other (it has no `wish`)."""
         return isinstance(self.selector, Exact) and not self.selector.wish
 
     def returned(self, candidates: int) -> Release | None:
-        """If the release in use is rolled back, return the release that the dependent used before.
+        """Return the release that the dependent used before, if the release in use is rolled back.
 
-        Return None if there is no rollback, or if the dependent may not use the previous release.
+        Return None if no rollout rolls it back, or if the dependent may not use the previous
+        release.
         """
         pin, previous = self.dependent.pin, self.dependent.previous
         used = self.lineage.get(pin.release) if pin is not None else None
@@ -275,10 +289,13 @@ class Question(NamedTuple):
             if self.policy.moves_when_unmatched:
                 return None
             raise NoMatch(self, self._mismatch(release, "pin"))
-        return release if self.sees(release) else None
+        return release if self.policy.keeps_closed or self.sees(release) else None
 
     def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
-        """Return the pinned release if it is usable and an earlier move to `chosen` failed."""
+        """Return the pinned release if it is usable and an earlier move to `chosen` failed.
+
+        Otherwise return None.
+        """
         pin = self.dependent.pin
         if pin is None or failed.to != chosen.pin:
             return None
@@ -327,8 +344,9 @@ class Question(NamedTuple):
     def answer_without(self, held: int) -> Resolution:
         """Choose a fallback; raise `NoMatch` if there is none.
 
-        `resolve` calls this method if the dependent may use no release that meets all rules. `held`
-        is the set of releases that meet all rules, but whose gates do not admit the dependent.
+        `resolve` calls this method if the dependent may use none of the releases that meet all
+        rules. `held` is the set of releases that meet all rules, but whose gates do not admit the
+        dependent.
         """
         if isinstance(self.selector, Exact):
             instead = self._answer_without_exact(self.selector)
@@ -392,7 +410,7 @@ class Question(NamedTuple):
                 return policy.best
 
     def fact(self) -> str:
-        """Return the fact for `NoMatch`: no release matches, or no matching release is usable."""
+        """Return the first part of the message of `NoMatch`: what the lineage lacks, and why."""
         refusal = self.policy.refuses.get(type(self.selector))
         if refusal:
             return f"{self.lineage.name}@{self.selector} is refused: {refusal}"
@@ -447,7 +465,7 @@ class Question(NamedTuple):
         if failed is not None and failed.to == release.pin:
             return failed.why or "the move to it failed"
         if lineage.exactly(chosen.version) > lineage.exactly(release.version):
-            return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
+            return f"{chosen.name} is {'newer' if isinstance(chosen.version, SemVer) else 'higher'}"
         return f"{chosen.name} is in use"
 
 
@@ -506,7 +524,3 @@ def _in_series(lineage: Lineage, series: Series) -> tuple[str, ...]:
         if found >> position & 1 and not release.stage.is_gone
     ]
     return tuple(known[-3:])
-
-
-def _is_semver(release: Release) -> bool:
-    return isinstance(release.version, SemVer)

@@ -8,10 +8,10 @@ exposure of its release; the dependents then resolve among the releases that the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from polyver.core.errors import PolyverError
 from polyver.core.preflight import OutcomeCounts
@@ -38,6 +38,7 @@ __all__ = [
     "check_steps",
     "exposure_of",
     "step",
+    "waiting_moves",
 ]
 
 OnFailure = Literal["Rollback", "Pause"]
@@ -450,10 +451,15 @@ def _failed(
 def _in_step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    """Wait until the cohort has moved and the checks pass, then continue."""
+    """Wait until the cohort has moved and the checks pass, then continue.
+
+    In the pause after a step, a check that has no result for a moment does not end the pause.
+    """
     if not seen.counts.waiting and all(each.verdict != "Waiting" for each in seen.checks):
         return _after_step(rollout, progress, seen, now)
-    state = RolloutState.PAUSED if rollout.paused else RolloutState.PROGRESSING
+    is_pause = progress.state is RolloutState.PAUSED and progress.passed_at is not None
+    stays = rollout.paused or (is_pause and not seen.counts.waiting)
+    state = RolloutState.PAUSED if stays else RolloutState.PROGRESSING
     return replace(progress, state=state, reason=_waiting(rollout, seen))
 
 
@@ -529,3 +535,22 @@ def exposure_of(rollout: Rollout, progress: RolloutProgress) -> Exposure:
     started = rollout.steps[: progress.step]
     labels = tuple(each.labels for each in started if each.labels)
     return Exposure(progress.thresholds[-1] if progress.thresholds else 0.0, labels)
+
+
+# Several rollouts with the same dependents.
+
+_M = TypeVar("_M", bound=Hashable)
+
+
+def waiting_moves(moving: Sequence[tuple[_M, str]], unsettled: Collection[str]) -> set[_M]:
+    """Return the moves that wait, so that a dependent takes part in one rollout at a time.
+
+    So a check that fails concerns the rollout that caused it. `moving` are the moves that are
+    possible now, each with the name of its rollout. `unsettled` are the rollouts whose releases the
+    dependent uses, if it is not healthy with these releases.
+
+    >>> waiting_moves([("web", "web-1.1.0"), ("tls", "tls-2.0.0")], [])
+    {'tls'}
+    """
+    going = {*unsettled} or {rollout for _, rollout in moving[:1]}
+    return {move for move, rollout in moving if rollout not in going}

@@ -24,11 +24,11 @@ __all__ = [
     "check_errors",
     "check_http",
     "check_latency",
-    "check_value",
+    "check_values",
     "confirmed_result",
     "failures_after",
     "lasting_result",
-    "prometheus_value",
+    "prometheus_values",
 ]
 
 CONFIRMED = 3
@@ -144,12 +144,24 @@ class NotObserved:
 
 @dataclass(frozen=True, slots=True)
 class PrometheusCheck:
-    """The result of a query is within limits."""
+    """All values in the result of a query are within limits."""
 
     address: str
     query: str
     below: float = math.inf
     above: float = -math.inf
+
+    @property
+    def limits(self) -> str:
+        """The limits in words: `below 0.01`, `above 0.99`, or both."""
+        below = f"below {self.below:.6g}" if self.below != math.inf else ""
+        above = f"above {self.above:.6g}" if self.above != -math.inf else ""
+        return " and ".join(filter(None, (above, below)))
+
+    def includes(self, value: float) -> bool:
+        """Report whether a value is within the limits; a NaN is not."""
+        is_below = self.below == math.inf or value < self.below
+        return is_below and (self.above == -math.inf or value > self.above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,25 +172,28 @@ class HttpCheck:
     status: int = 200
 
 
-def check_value(check: PrometheusCheck, found: float | NotObserved) -> CheckResult:
-    """Return the result of the check for the value of its query.
+def check_values(check: PrometheusCheck, found: Sequence[float] | NotObserved) -> CheckResult:
+    """Return the result of the check for the values of its query.
 
-    >>> check_value(PrometheusCheck("", "up", below=0.01), 0.2).message
+    >>> check_values(PrometheusCheck("", "up", below=0.01), [0.2]).message
     '0.2, must be below 0.01'
-    >>> check_value(PrometheusCheck("", "up", below=0.01), math.nan).verdict
+    >>> check_values(PrometheusCheck("", "up", below=0.01), [math.nan]).verdict
     'Waiting'
     """
     if isinstance(found, NotObserved):
         return CheckResult("prometheus", "Waiting", found.reason)
-    if math.isnan(found):
-        return CheckResult("prometheus", "Waiting", "the value is NaN")
-    if check.below != math.inf and not found < check.below:
-        message = f"{found:.6g}, must be below {check.below:.6g}"
+    numbers = [each for each in found if not math.isnan(each)]
+    outside = [each for each in numbers if not check.includes(each)]
+    many = f" ({len(outside)} of {len(found)} values are not)" if len(found) > 1 else ""
+    if outside:
+        message = f"{outside[0]:.6g}, must be {check.limits}{many}"
         return CheckResult("prometheus", "Failed", message)
-    if check.above != -math.inf and not found > check.above:
-        message = f"{found:.6g}, must be above {check.above:.6g}"
-        return CheckResult("prometheus", "Failed", message)
-    return CheckResult("prometheus", "Passed", f"{found:.6g}")
+    if len(numbers) < len(found) or not found:
+        unknown = f"{len(found) - len(numbers)} of {len(found)} values are NaN"
+        message = unknown if len(found) > 1 else "the value is NaN" if found else "there is none"
+        return CheckResult("prometheus", "Waiting", message)
+    shown = f"{numbers[0]:.6g}" if len(numbers) == 1 else f"all {len(numbers)} values"
+    return CheckResult("prometheus", "Passed", f"{shown}, must be {check.limits}")
 
 
 def check_http(check: HttpCheck, found: int | NotObserved) -> CheckResult:
@@ -194,10 +209,10 @@ def check_http(check: HttpCheck, found: int | NotObserved) -> CheckResult:
     return CheckResult("http", "Passed", f"status {found}")
 
 
-def prometheus_value(answer: object) -> float | NotObserved:
-    """Return the value in an answer of the API of Prometheus, which is decoded from JSON.
+def prometheus_values(answer: object) -> tuple[float, ...] | NotObserved:
+    """Return the values in an answer of the API of Prometheus, which is decoded from JSON.
 
-    >>> prometheus_value({"status": "success", "data": {"resultType": "vector", "result": []}})
+    >>> prometheus_values({"status": "success", "data": {"resultType": "vector", "result": []}})
     NotObserved(reason='the result of the query is empty')
     """
     if not isinstance(answer, Mapping):
@@ -209,23 +224,32 @@ def prometheus_value(answer: object) -> float | NotObserved:
         return _NO_ANSWER
     kind, result = data.get("resultType"), data.get("result")
     if kind == "vector":
-        return _number_in_vector(result)
+        return _numbers_in_vector(result)
     if kind == "scalar":
-        return _number(result)
+        number = _number(result)
+        return number if isinstance(number, NotObserved) else (number,)
     return NotObserved(f"the result is of the type {kind}, expected a scalar or a vector")
 
 
 _NO_ANSWER = NotObserved("the answer is not one of the API of Prometheus")
 
 
-def _number_in_vector(samples: object) -> float | NotObserved:
-    """Return the number of the only sample in a vector."""
+def _numbers_in_vector(samples: object) -> tuple[float, ...] | NotObserved:
+    """Return the numbers of all samples in a vector."""
     if not isinstance(samples, list):
         return _NO_ANSWER
-    if len(samples) != 1:
-        number = f"has {len(samples)} samples, expected one" if samples else "is empty"
-        return NotObserved(f"the result of the query {number}")
-    sample = samples[0]
+    if not samples:
+        return NotObserved("the result of the query is empty")
+    found = []
+    for each in samples:
+        number = _number_in_sample(each)
+        if isinstance(number, NotObserved):
+            return number
+        found.append(number)
+    return tuple(found)
+
+
+def _number_in_sample(sample: object) -> float | NotObserved:
     if not isinstance(sample, Mapping):
         return _NO_ANSWER
     if "histogram" in sample:

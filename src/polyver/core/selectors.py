@@ -1,6 +1,6 @@
-"""Selectors: the ways in which a dependent can select a release of a lineage.
+"""Selectors: how a dependent states which release of a lineage it uses.
 
-A selector is one release, a series such as 1.2, labels, or unspecified.
+A selector is one release, a series such as 1.2, a set of labels, or unspecified.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ __all__ = ["UNSPECIFIED", "Exact", "Labels", "Selector", "Unspecified"]
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """One release, by its version or by its name.
+    """One release, named by its version or by its name.
 
-    A selector with `wish` may apply to several lineages. In a lineage that lacks this release, the
-    dependent gets the default choice instead of an error.
+    A selector with `wish` may apply to several lineages. If one of them does not have this release,
+    the dependent gets the default choice of that lineage, and no error is raised.
     """
 
     wanted: Version | str

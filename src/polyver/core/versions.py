@@ -29,7 +29,7 @@ class InvalidVersion(PolyverError):
 
 
 class _Ordered:
-    """An immutable value that is compared by its key. The parser computes the key once."""
+    """A version that cannot be changed; it is compared by a key that the parser computes once."""
 
     __slots__ = ("_key", "_text")
 
@@ -152,7 +152,7 @@ class SemVer(_Ordered):
 
     @classmethod
     def complete(cls, text: str) -> Self:
-        """Parse a version that may have only the first one or two numbers.
+        """Parse a version; if only the first one or two numbers are given, the others are 0.
 
         >>> SemVer.complete("3.4")
         SemVer('3.4.0')

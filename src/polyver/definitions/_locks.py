@@ -45,12 +45,19 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key of the reference. It stays the same if a user changes the order of the references."""
+        """Kind, component name and definition name of the reference.
+
+        The key stays the same if a user changes the order of the references in the application.
+        """
         return self.kind, self.component, self.definition.rpartition("/")[2]
 
     @property
     def pin(self) -> Pin:
-        """Pin of the locked release. The pin of a numbered revision has the revision's name."""
+        """Pin of the locked release.
+
+        For a semantic version, the pin contains the version; for a numbered revision, the name of
+        the revision.
+        """
         try:
             return Pin(str(SemVer.parse(self.version)), self.digest)
         except InvalidVersion:
@@ -58,7 +65,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def data(self) -> dict[str, str]:
-        """The lock entry as plain data, with the fields always in the same order."""
+        """The lock entry as a dictionary, with the fields always in the same order."""
         found: dict[str, str] = msgspec.to_builtins(self)
         return found
 
@@ -67,7 +74,7 @@ prepare(Locked)
 
 
 def lock_text(places: Iterable[Locked]) -> str:
-    """Convert lock entries to the value of the lock annotation."""
+    """Convert lock entries to YAML, the value of the lock annotation."""
     return dump_yaml([each.data for each in places])
 
 

@@ -2,8 +2,8 @@
 
 A definition in v1beta1 publishes one version; a definition in v2beta1 publishes a list of versions.
 A definition without any version number is a legacy definition, which has numbered revisions. If
-several documents declare the same legacy definition, each document is the next revision. A document
-with the same content as the document before it is no new revision.
+several documents declare the same legacy definition, each document is the next revision. But a
+document with the same content as the document before it is not a new revision.
 """
 
 from __future__ import annotations
@@ -103,7 +103,10 @@ prepare(_Definition, _WholeDefinition)
 def definitions_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the definitions among documents. A definition without a namespace gets `namespace`."""
+    """Return the documents that are definitions, and the definition in each of them.
+
+    A definition without a namespace gets `namespace`.
+    """
     return [
         (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
         for document in objects_of(documents, GROUP, *KINDS)
@@ -172,7 +175,7 @@ prepare(_Application)
 def applications_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the applications among documents.
+    """Return the documents that are applications, and the application in each of them.
 
     An application without a namespace gets `namespace`.
     """
@@ -189,7 +192,7 @@ def _placed(document: Document, read: Metadata, namespace: str) -> dict[str, Any
 
 
 def lineages_in(documents: Sequence[Document]) -> dict[tuple[str, str, str], Lineage]:
-    """Return the lineage of each definition among documents, by kind, namespace and name."""
+    """Return the lineages of the definitions in documents, by kind, namespace and name."""
     found: dict[tuple[str, str, str], _Published] = {}
     for document in objects_of(documents, GROUP, *KINDS):
         definition = document.read(_Definition)

@@ -1,8 +1,8 @@
 """Admission checks of definitions, their revisions and applications.
 
-A write that changes only labels, or annotations that no check reads, is not refused. The
-controllers check the same rules again, because kube-apiserver may have stored an object without
-calling the admission webhook.
+These checks do not refuse a write that changes only labels, or only annotations that no check
+reads. The controllers check the same rules again, because kube-apiserver may have stored an object
+without calling the admission webhook.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ DEFINITIONS_WANTED: Final = (
     _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
     _wanted("checks", APPLICATIONS, *_WRITES),
 )
-"""Resources and operations for which API servers call the admission webhook of these checks. The
-webhook rules for kinds with a conversion are not in this list.
+"""The resources and operations for which API servers must call the webhook of these checks.
+
+Writes of definitions have no entry for validation here, because the webhook rules for kinds with a
+conversion include them.
 """
 
 
@@ -93,11 +95,14 @@ class DefinitionLookup(Protocol):
         ...
 
     async def holders(self, namespace: str) -> Sequence[Object]:
-        """Return all DefinitionRevisions of a namespace; only their metadata is needed."""
+        """Return all DefinitionRevisions of a namespace.
+
+        The checks read only their metadata, so the other fields may be missing.
+        """
         ...
 
     async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.DefinitionUse]:
-        """Return the references to a definition in applications."""
+        """Return the references that applications have to a definition."""
         ...
 
     async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -142,7 +147,7 @@ class DefinitionChecks:
     async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
         """Decide which versions a write of a definition publishes and removes.
 
-        Raise an error if the write is refused.
+        If the write must be refused, the decision contains the refusals.
         """
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
@@ -196,9 +201,10 @@ def _refuse_use(
     *,
     only: str = "",
 ) -> None:
-    """Refuse to delete revisions of a definition that applications use.
+    """Refuse to delete revisions that applications use.
 
-    `only` is the name of the revision to delete; if it is empty, all `known` revisions are deleted.
+    `only` is the name of the revision to delete. If it is empty, the whole definition is deleted,
+    with all its revisions in `known`.
     """
     going = tuple(each for each in known if not only or each.name == only)
     before = lineage_of(definition, known)
@@ -250,10 +256,11 @@ class RevisionChecks:
         _refuse_use(review, definition, [*known], found, only=review.name)
 
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
-        """Read a definition. Also return the versions of it that may be removed by force.
+        """Read a definition, for the check whether one of its revisions may be deleted.
 
-        A version that the definition still lists must not be removed, even if the annotation names
-        it.
+        The field `forced` of the result has the versions that may be deleted although they are in
+        use. A version that the definition still lists is not in `forced`, even if the annotation
+        names it.
         """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:

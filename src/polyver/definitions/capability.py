@@ -23,7 +23,7 @@ __all__ = ["CAPABILITY"]
 
 
 def _contribution(settings: DefinitionSettings | None, around: Surroundings) -> Contribution:
-    """Return the kinds, checks and controllers that the capability adds to a control plane."""
+    """Return the kinds, checks and controllers that this capability adds to a control plane."""
     del around
     from polyver.definitions.admission import DEFINITIONS_WANTED
     from polyver.definitions.controllers.applications import ApplicationController

@@ -1,6 +1,6 @@
 """The history of an application: its ApplicationRevisions, and rollback to an earlier revision.
 
-A rollback restores the old spec together with a lock of the old versions. Without the lock, a
+A rollback restores the old spec and adds a lock with the old versions. Without the lock, a
 reference that requests a series would immediately move to the newest release again.
 """
 
@@ -36,8 +36,9 @@ class RecordedRevision:
     published: str | None
     """Value of `app.oam.dev/publishVersion`."""
     same_as: int | None
-    """Number of the first revision with the same content. None if no earlier revision has the same
-    content.
+    """Number of the first revision with the same content and the same publishVersion.
+
+    None if there is no such earlier revision.
     """
 
     @property
@@ -69,9 +70,9 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 
 
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
-    """Find the revision for a rollback: the revision `to`.
+    """Find the revision for a rollback: `to`, which is a number or a name.
 
-    By default, find the newest revision with other content.
+    If `to` is empty, find the newest revision that differs from the current one.
     """
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it was never resolved")
@@ -112,7 +113,7 @@ def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any
 
 
 def _last_applied(text: str, spec: ReadOnlyObject) -> str:
-    """Put the restored spec into the last-applied annotation of `kubectl apply`.
+    """Replace the spec in the last-applied annotation of `kubectl apply` by the restored spec.
 
     Otherwise the next `kubectl apply` would not remove fields that the rollback has restored.
     """

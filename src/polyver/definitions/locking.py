@@ -1,8 +1,8 @@
 """Lock files: they record the versions that all applications use, for comparisons of clusters.
 
 For each reference to a definition, a lock has the version and the digest of the version's content.
-If two clusters have equal locks, their applications use the same content. `differences` compares
-the locks of two clusters.
+If the applications of two clusters have equal locks, they use the same content. `differences`
+compares two locks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ API_VERSION = "polyver.dev/v1alpha1"
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The locked versions of applications."""
+    """The locked versions of applications, by the namespace and name of the application."""
 
     applications: Mapping[Named, tuple[Locked, ...]]
     namespace: str = ""
@@ -65,7 +65,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class LockOf:
-    """The lock of the applications that can be resolved, and the errors of other applications."""
+    """The lock of the applications that can be resolved, and the errors of the others."""
 
     lock: Lock
     failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
@@ -79,7 +79,8 @@ def lock_of(
 ) -> LockOf:
     """Resolve applications with the pins in their status. Return a lock of the resolved versions.
 
-    `homes` returns the lineages of the definitions of a kind and name.
+    `homes(kind, name)` returns the lineages of the definitions with this kind and name, by
+    namespace.
     """
     found: dict[Named, tuple[Locked, ...]] = {}
     failures: dict[Named, Sequence[PolyverError]] = {}
@@ -114,13 +115,13 @@ def places_of(chosen: Iterable[ChosenVersion]) -> tuple[Locked, ...]:
 
 
 def locked(resolution: ReadOnlyObject) -> Locked:
-    """Convert a recorded resolution to a lock entry."""
+    """Convert an entry of `status.resolutions` to a lock entry."""
     said = {name: resolution.get(name, "") for name in Locked.__struct_fields__}
     return msgspec.convert(said, Locked)
 
 
 def with_lock(application: ReadOnlyObject, places: Iterable[Locked]) -> dict[str, Any]:
-    """Return a copy of an application with a lock annotation."""
+    """Return a copy of an application whose lock annotation has these lock entries."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {}), LOCK: lock_text(places)}
     return {**application, "metadata": {**metadata, "annotations": annotations}}
@@ -146,7 +147,7 @@ prepare(_File)
 
 
 def lock_data(lock: Lock) -> dict[str, Any]:
-    """Convert a lock to the data of a lock file. Equal locks always give equal data."""
+    """Convert a lock to the content of a lock file. Equal locks always give equal data."""
     about = {"apiVersion": API_VERSION, "kind": "Lock"}
     scope = {"namespace": lock.namespace} if lock.namespace else {}
     applications = [
@@ -178,17 +179,20 @@ def read_lock(document: Document) -> Lock:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between a lock and a cluster."""
+    """A difference between a lock and the versions that applications use."""
 
     application: str
     what: str
-    """The type of the difference: `application`, `place` (a reference), `version`, `digest`, …"""
+    """The field that differs: `definition`, `requested`, `version`, `revision` or `digest`.
+
+    Or `application` or `place` (a reference) if only one side has it, or `unresolved`.
+    """
     locked: str
     found: str
     place: str = ""
     definition: str = ""
     fact: str = ""
-    """The difference as a sentence."""
+    """The difference as a sentence: `the version is 1.2.1, locked as 1.2.0`."""
 
     def __str__(self) -> str:
         where = ", ".join(filter(None, (self.application, self.place, self.definition)))
@@ -200,9 +204,10 @@ def differences(
     found: Lock,
     failures: Mapping[Named, Sequence[PolyverError]] | None = None,
 ) -> list[Difference]:
-    """Compare a lock with the lock `found`. Return all differences, sorted by application.
+    """Compare the lock `lock` with the lock `found`, which has the versions that applications use.
 
-    `failures` are the errors of existing applications that cannot be resolved.
+    Return all differences, sorted by application. `failures` are the errors of existing
+    applications that cannot be resolved.
     """
     failed = failures or {}
     made: list[Difference] = []

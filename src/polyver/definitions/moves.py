@@ -2,8 +2,8 @@
 
 An application moves to a release only if its objects can be rendered and applied with that release.
 Otherwise the reference keeps its current release, if that release still exists and still matches
-the selector of the reference. If the release was removed, or a user has changed the selector, the
-reference has to move.
+the selector of the reference. If the current release was removed, or a user has changed the
+selector so that it does not match, the reference has to move.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from polyver.core import FailedMove, PolyverError, Release, Resolution, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role
+from polyver.core.rollout import waiting_moves
 from polyver.definitions.names import ALLOW_DELETION, TYPES
 from polyver.definitions.rendered_objects import rendered_from
 from polyver.definitions.resolution import ChosenVersion, Homes, choose, resolution_data
@@ -51,7 +52,10 @@ class MoveTarget(NamedTuple):
 
 
 def allows_deletion(release: Release) -> bool:
-    """Report whether a move to this release may delete objects of an application."""
+    """Report whether a move to this release may delete objects of an application.
+
+    That is the case if the DefinitionRevision has the annotation that allows deletion.
+    """
     return release.labels.get(ALLOW_DELETION) == "true"
 
 
@@ -64,16 +68,13 @@ class ReleaseChoice:
 
     chosen: Sequence[ChosenVersion]
     kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
-    """The current releases of references that may keep them, by the path of the reference."""
+    """The current releases of the references that may keep them, by the path of the reference."""
     is_waiting: bool = False
-    """True if a move waits until the move of another rollout has succeeded."""
+    """True if a move to a release of one rollout waits for the move of another rollout."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The chosen releases that are optional.
-
-        If the move fails, the references keep their release.
-        """
+        """The releases of optional moves: if such a move fails, its reference keeps its release."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -84,9 +85,10 @@ class ReleaseChoice:
         *,
         now: str,
     ) -> list[dict[str, Any]]:
-        """Build the resolutions for the case that references move only to the `taken` targets.
+        """Build the resolutions for the case that only the moves to the targets in `taken` happen.
 
-        A reference whose target is in `failed` gets the entry `failedMove`.
+        All other references that may keep their release keep it. If the target of a reference is in
+        `failed`, that value becomes the entry `failedMove` of the resolution.
         """
         found = []
         for each in self.chosen:
@@ -122,7 +124,7 @@ def is_taken_back(resolution: Resolution) -> bool:
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
-    """Find, for each reference, the current release if the reference may keep it."""
+    """Find the references that may keep their current release, and these releases."""
     kept = {}
     for each in chosen:
         dependent, release = each.use.dependent, each.resolution.release
@@ -141,11 +143,11 @@ def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes
 def one_at_a_time(
     choice: ReleaseChoice, uses: Iterable[DefinitionUse], *, healthy: bool
 ) -> ReleaseChoice:
-    """Let an application move in one rollout at a time; the other moves wait.
+    """Let an application move in one rollout at a time, and let its other moves wait.
 
-    So a check that fails concerns the rollout that caused it. A move waits while the application
-    moves to a release of another rollout, and until it is healthy with that release. `uses` are the
-    references with their failed moves: for these, no other move waits.
+    A move waits while the application moves to a release of another rollout, and until it is
+    healthy with that release. `uses` are the references of the application. A failed move of one of
+    them does not make other moves wait.
     """
     failed = {(x.at, x.failed_move.to) for use in uses if (x := use.dependent).failed_move}
     moving, rollouts = [], []
@@ -156,12 +158,13 @@ def one_at_a_time(
         if dependent.pin == release.pin:
             rollouts += [] if healthy else [release.gate.rollout]
         elif dependent.at in choice.kept and (dependent.at, release.pin) not in failed:
-            moving += [] if is_taken_back(each.resolution) else [(dependent.at, release.gate)]
-    going = {*(rollouts or [gate.rollout for _, gate in moving[:1]])}
-    waiting = {at for at, gate in moving if gate.rollout not in going}
+            move = dependent.at, release.gate.rollout
+            moving += [] if is_taken_back(each.resolution) else [move]
+    waiting = waiting_moves(moving, rollouts)
     if not waiting:
         return choice
-    reason = f"kept: it moves to the next version after rollout {min(going)}"
+    going = min(rollouts) if rollouts else moving[0][1]
+    reason = f"kept: it moves to the next version after rollout {going}"
     held = {at: choice.kept[at] for at in waiting}
     told = {
         at: replace(kept, resolution=kept.resolution._replace(reason=reason))
@@ -177,8 +180,8 @@ def one_at_a_time(
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:
     """Return a digest of all inputs that decide whether an application can move to the targets.
 
-    `by` is the version of polyver. It is part of the digest, because another version of polyver may
-    render the templates successfully.
+    `by` is the version of polyver. It is an input because a template that one version of polyver
+    cannot render may work in another version.
     """
     seen = rendered_from(application)
     metadata = {name: seen["metadata"].get(name) or {} for name in ("labels", "annotations")}
@@ -188,7 +191,10 @@ def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by:
 def failed_before(
     application: ReadOnlyObject, targets: Iterable[MoveTarget], inputs: str
 ) -> dict[MoveTarget, ReadOnlyObject]:
-    """Return the targets to which a move with the same inputs has failed, as the status reports."""
+    """Return the targets to which the application failed to move before with the same inputs.
+
+    The values are the entries `failedMove` of its status.
+    """
     status: ReadOnlyObject = application.get("status") or {}
     known = {}
     for each in status.get("resolutions") or ():
@@ -204,7 +210,7 @@ def failed_before(
 
 
 class Piece(NamedTuple):
-    """The identity and the component of an object of an application."""
+    """The identity of one object of an application, and the component that made it."""
 
     group: str
     kind: str
@@ -224,8 +230,8 @@ class Piece(NamedTuple):
 def role_of(piece: Piece) -> Role:
     """Return the role of an object: its component, its kind and its name.
 
-    If a deleted object and a new object have the same role, the new object may replace the deleted
-    object.
+    If a move deletes an object and creates an object with the same role, the new object counts as
+    its replacement.
     """
     return Role(piece.component, piece.kind, piece.name)
 

@@ -36,29 +36,31 @@ LOCK: Final = "app.polyver.dev/lock"
 versions.
 """
 FORCED: Final = "definition.polyver.dev/remove-by-force"
-"""Annotation of a definition: the versions that may be removed although applications use them."""
+"""Annotation of a definition that lists versions to remove even if applications use them."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""Annotation of a DefinitionRevision that allows a move to this revision to delete objects of
-applications. polyver copies the annotation from the definition to its newest revision.
+"""Annotation of a DefinitionRevision: a move to this revision may delete objects of applications.
+
+A user may also set it on the definition; polyver then copies it to the newest revision.
 """
 IN_USE: Final = "definition.polyver.dev/in-use"
-"""Finalizer of definitions and revisions that applications use."""
+"""Finalizer of definitions and revisions. It prevents their deletion while applications use them.
+"""
 RECORDED: Final = "app.polyver.dev/revisions"
-"""Finalizer of applications: polyver deletes their revisions and their objects in other namespaces.
+"""Finalizer of applications.
+
+Before an application is deleted, polyver deletes its revisions and its objects in other namespaces.
 """
 APP_NAME: Final = "app.oam.dev/name"
-"""Label with the name of an application, on its revisions and applied objects."""
+"""Label of revisions and applied objects, with the name of their application."""
 APP_NAMESPACE: Final = "app.oam.dev/namespace"
 APP_COMPONENT: Final = "app.oam.dev/component"
-"""Labels of applied objects. They name the application's namespace and the component."""
+"""Label of applied objects, with the name of their component."""
 RENDERED: Final = "app.polyver.dev/rendered"
-"""Label of all objects that were applied for applications."""
+"""Label of all objects that polyver applied for applications."""
 APPLYING: Final = "app.polyver.dev/applying"
-"""Annotation of an application: the digest of the inputs that polyver is applying, or has applied
-last.
-"""
+"""Annotation of an application: a digest of the inputs that polyver applies now or applied last."""
 APPLIED_BY: Final = "polyver-applications"
-"""Field manager with which the objects of applications are applied."""
+"""The field manager that polyver uses to apply the objects of applications."""
 SYSTEM_NAMESPACE: Final = "vela-system"
 """Namespace of definitions that applications in all namespaces can use."""
 
@@ -68,11 +70,11 @@ TYPES: Final = {
     "PolicyDefinition": "Policy",
     "WorkflowStepDefinition": "WorkflowStep",
 }
-"""The names that revisions and statuses use for the kinds of definitions."""
+"""The kinds of definitions, with the names that they have in revisions and statuses."""
 
 
 def name_label(kind: str) -> str:
-    """Return the key of the label with which revisions of this kind name their definition."""
+    """Return the key of the label, on revisions of a definition, that has the definition's name."""
     # These are the labels of KubeVela; the label for traits does not follow the pattern.
     return "trait.oam.dev/name" if kind == "TraitDefinition" else f"{kind.lower()}.oam.dev/name"
 

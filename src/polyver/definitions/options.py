@@ -19,9 +19,7 @@ class DefinitionSettings:
     """Settings of the capability definitions."""
 
     gate: GatePolicy = "refuse"
-    """How polyver treats a version that breaks users without a new major version: `refuse` it, or
-    `warn`.
-    """
+    """The reaction to an incompatible version without a new major version: `refuse` or `warn`."""
 
 
 @Parameter(name="*")
@@ -42,11 +40,14 @@ class DefinitionOptions:
     given = ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> DefinitionSettings:
-        """Return the settings."""
+        """Return the settings that these options express."""
         del enabled, show_traceback
         return DefinitionSettings(self.semver_gate)
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command."""
+        """Yield the options as arguments for another command: `--semver-gate`, `warn`.
+
+        Options with their default value are left out.
+        """
         if self.semver_gate != "refuse":
             yield from ("--semver-gate", self.semver_gate)

@@ -65,7 +65,7 @@ class _Named:
 
     @property
     def shape(self) -> dict[str, bool]:
-        """For each namespace: True if its definition has numbered revisions, otherwise False."""
+        """Return, for each namespace, whether its definition has numbered revisions."""
         return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 

@@ -1,4 +1,4 @@
-"""The effects of a change of definitions on references, before the change is made.
+"""Computes how a change of definitions would affect references, before the change is made.
 
 The packages `publishing` and `resolution` make the decisions; this module combines them.
 """
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A reference that would use another version."""
+    """A reference that would use another version after the change."""
 
     application: str
     at: str
@@ -42,7 +42,7 @@ class PlannedMove:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoss:
-    """A reference that would no longer resolve."""
+    """A reference that would no longer resolve after the change."""
 
     application: str
     at: str
@@ -58,10 +58,10 @@ def moved(
     uses: Iterable[DefinitionUse],
     homes: Iterable[str],
 ) -> tuple[list[PlannedMove], list[PlannedLoss]]:
-    """Return the references that move, and that lose their release, because of a decision.
+    """Return the references that would move, or lose their release, because of a decision.
 
-    `uses` are the references of all applications; `homes` are the namespaces that have a definition
-    of that kind and name.
+    `decision` is about the definition with this kind and namespace. `uses` are the references of
+    all applications; `homes` are the namespaces that have a definition with the same kind and name.
     """
     name = decision.after.name
     there = {*homes, namespace}
@@ -87,11 +87,10 @@ def moved(
 
 
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
-    """Yield the references that a new definition breaks.
+    """Yield the references that cannot be resolved with the new definition in `namespace`.
 
-    These references have referred to another definition until now.
-
-    The pins of these references name a definition with the same name in another namespace.
+    Until now, they have used a definition with the same name in another namespace, and their pins
+    name that definition.
     """
     for use in uses:
         if use.dependent.pin is not None and use.pinned_in != namespace:
@@ -115,7 +114,7 @@ def _order(each: PlannedMove | PlannedLoss) -> tuple[str, str]:
 def new_revisions(
     definition: DesiredDefinition, decision: Decision
 ) -> dict[tuple[str, str], ReadOnlyObject]:
-    """Build the DefinitionRevisions that a decision would create, by namespace and name."""
+    """Return the DefinitionRevisions that a decision would create, by namespace and name."""
     owner = {"metadata": {"name": definition.name, "uid": ""}}
     return {
         (definition.namespace, each.name): revision_object(definition, each, owner)
@@ -124,14 +123,14 @@ def new_revisions(
 
 
 def example_diff(example: ChangeExample) -> list[str]:
-    """Return the lines of a diff between an example's objects, as YAML."""
+    """Return the lines of a YAML diff between the example's object before and after the change."""
     label = object_label(example)
     before, after = (_lines(each) for each in (example.before, example.after))
     return [*unified_diff(before, after, label, label, lineterm="")]
 
 
 def object_label(example: ChangeExample) -> str:
-    """Return the name of an example's object for messages: `ConfigMap default/shop (v1)`."""
+    """Return the label of an example's object for messages: `ConfigMap default/shop (v1)`."""
     _, kind, *named = example.identity
     obj = example.after or example.before or {}
     return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"

@@ -1,16 +1,16 @@
-"""Computes the effects of definitions, applications and releases on a cluster.
+"""Computes how definitions, applications and releases would affect a cluster.
 
-It writes nothing. `polyver plan` and the preflight of rollouts use the same code.
+The module writes nothing to the cluster. Both `polyver plan` and the preflight of rollouts use it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from polyver.client import Client, Discovery, GroupVersionResource, find
+from polyver.client import Client, Discovery, GroupVersionResource, find, for_each
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.core.preflight import Identity, Outcome, Preflight, PreflightReport, identity_of
@@ -60,7 +60,7 @@ _NOTHING = Rendered()
 
 @dataclass(frozen=True, slots=True)
 class PlannedDefinition:
-    """The effects of a plan on one definition and its users."""
+    """The effects of a plan on one definition, and on the applications that use it."""
 
     name: str
     decision: Decision
@@ -73,17 +73,20 @@ class PlannedDefinition:
 class PlannedApplication:
     """The effects of a plan on one application.
 
-    Its changed objects are in the `report` of the plan.
+    The field `report` of the plan has its changed objects.
     """
 
     name: str
     written: bool
-    """True if the application is in the files."""
+    """True if the files contain the application."""
     outcome: Outcome
     errors: Sequence[str] = ()
-    """Why the application would fail, or fails already."""
+    """The reasons why the application would fail, or fails already."""
     moves: Sequence[PlannedMove] = ()
-    """Moves of the application's references, if the application is in the files."""
+    """Moves of the application's references. Empty if the files do not contain the application.
+
+    In this case, the planned definitions have the moves.
+    """
     refused: bool = False
     """True if the API server would refuse the application."""
     not_compared: Sequence[str] = ()
@@ -91,6 +94,8 @@ class PlannedApplication:
     """
     may_lose: bool = False
     """True if each definition that moves the application has the annotation that allows deletion.
+
+    Always False if the files contain the application.
     """
 
 
@@ -102,15 +107,15 @@ class DefinitionsPlan:
     applications: list[PlannedApplication] = field(default_factory=list)
     report: PreflightReport = field(default_factory=lambda: Preflight().report())
     failing: PreflightReport = field(default_factory=lambda: Preflight().report())
-    """Applications that fail now, and that would still fail after the plan."""
+    """Applications that fail now, and that would still fail if the plan were applied."""
 
 
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> DefinitionsPlan:
-    """Compute the effects of applying these definitions and these applications to a cluster.
+    """Compute what happens if these definitions and applications are applied to a cluster.
 
-    The definitions are applied first.
+    The plan assumes that the definitions are applied first.
     """
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
@@ -118,16 +123,17 @@ async def plan_on(
         await planner.publish(each)
     wanted = {_name(each): each for each in applications}
     names = sorted({*wanted, *planner.touched})
-    await _for_each(names, lambda name: planner.deploy(name, wanted.get(name)))
+    await for_each(names, lambda name: planner.deploy(name, wanted.get(name)), at_once=_AT_ONCE)
     return planner.finished()
 
 
 async def preflight_of(
     client: Client, definition: tuple[str, str, str], release: str, names: Sequence[str]
 ) -> PreflightReport:
-    """Compute the effect of opening a release for the applications in `names` (NAMESPACE/NAME).
+    """Compute what happens if the gate of a release is removed for some applications.
 
-    `definition` is the kind, namespace and name of the definition.
+    `names` are these applications, as NAMESPACE/NAME. `definition` is the kind, namespace and name
+    of the definition.
     """
     kind, namespace, name = definition
     cluster = cluster_version(await client.release())
@@ -138,25 +144,15 @@ async def preflight_of(
     if published is not None and opened is not None:
         known[namespace] = published.restate(replace(opened, gate=None))
     planner = _Planner(client, state, "refuse", cluster, await client.discover())
-    await _for_each(names, planner.deploy_live)
+    await for_each(names, planner.deploy_live, at_once=_AT_ONCE)
     return planner.finished().report
 
 
 _AT_ONCE: Final = 4
-"""Number of concurrent renderings. It is limited because some engines, such as cue, start a process
-for each rendering.
+"""Number of concurrent renderings.
+
+There is a limit because some engines, such as cue, start a process for each rendering.
 """
-
-
-async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
-    """Call `work` for each name, with a limited number of concurrent calls."""
-    left = iter(names)
-
-    async def worker() -> None:
-        for name in left:
-            await work(name)
-
-    await asyncio.gather(*(worker() for _ in range(_AT_ONCE)))
 
 
 def _name(obj: Object) -> str:
@@ -187,12 +183,13 @@ class _Planner:
         self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
-        """Applications that a definition moves, if this definition does not have the annotation
-        that allows deletion.
+        """Applications that a definition moves although it does not have the annotation for this.
+
+        The annotation is the one that allows deletion.
         """
 
     def finished(self) -> DefinitionsPlan:
-        """Complete the plan with the reports about all applications."""
+        """Add the reports about all applications to the plan, and return the plan."""
         self._plan.applications.sort(key=lambda each: each.name)
         self._plan.report = self._preflight.report()
         self._plan.failing = self._failing.report()
@@ -224,10 +221,7 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Send a write as a dry run.
-
-        Return the reasons for which the API server refuses the write.
-        """
+        """Send the write of `new` as a dry run. Return the reasons for a refusal, if any."""
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -238,10 +232,7 @@ class _Planner:
         return []
 
     async def deploy_live(self, name: str) -> None:
-        """Plan an application without a change of the application itself.
-
-        Do nothing if it was deleted meanwhile.
-        """
+        """Plan an application that is not in the files. Do nothing if it was deleted."""
         if name in self._live:
             await self.deploy(name, None)
 
@@ -270,7 +261,7 @@ class _Planner:
         wanted: Object,
         after: list[Object],
     ) -> PlannedApplication:
-        """Compare the future objects of an application with its current objects."""
+        """Compare the objects that an application would have with its current objects."""
         said = (live or {}).get("status") or {}
         before = said.get("resolutions") or []
         was = _NOTHING
@@ -305,10 +296,10 @@ class _Planner:
         return self._preflight.compare(name, (), ())
 
     def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
-        """Return an error for each rendered object that could not be applied.
+        """Return an error for each rendered object that cannot be applied, such as an invalid name.
 
-        If the application renders a CustomResourceDefinition, objects of unknown kinds are not
-        errors.
+        An object of an unknown kind is not an error if the application also renders a
+        CustomResourceDefinition.
         """
         about = {**application, "metadata": {"uid": "", **application["metadata"]}}
         _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
@@ -317,7 +308,7 @@ class _Planner:
         return errors
 
     async def _revision(self, wanted: Object, after: Sequence[Object]) -> str:
-        """Return the name of the ApplicationRevision that the application would get."""
+        """Return the name of the ApplicationRevision that would record the versions in `after`."""
         metadata = wanted["metadata"]
         newest: Mapping[str, Any] | None = recorded_revision(wanted)
         if newest is None:
@@ -346,7 +337,7 @@ class _Planner:
 
 
 def _over(written: Object, old: Object | None) -> Object:
-    """Return the object as it would be after applying `written` to `old`."""
+    """Return the object that would result from applying `written` to `old`."""
     if old is None:
         return {**written, "metadata": {**written["metadata"]}}
     metadata = {**old["metadata"]}
@@ -379,10 +370,10 @@ def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list
 def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
     """Return the applied objects, for a comparison that shows only added and lost objects.
 
-    The status of an application has only the names of applied objects. If an applied object will be
-    rendered again, the rendered object takes its place, so the comparison shows no change of this
-    object. Objects are matched without their namespaces, because rendered objects of cluster-scoped
-    kinds still have a namespace.
+    The status of an application has only the names of applied objects, not their content. If
+    `objects` has an object with the same name, this function returns that object instead, so the
+    comparison shows no change of it. Objects are matched without their namespaces, because rendered
+    objects of cluster-scoped kinds still have a namespace.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]
@@ -397,6 +388,6 @@ def _identity(obj: Object) -> tuple[str, str, str]:
 
 
 def _sources(applied: Iterable[Object], outputs: Iterable[RenderedObject]) -> dict[Identity, str]:
-    """Return the name of the component that renders each object, by the identity of the object."""
+    """Return the component that renders each object, by the identity of the object."""
     found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
     return found | {identity_of(each.object): each.component for each in outputs}

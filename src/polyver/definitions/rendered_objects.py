@@ -1,4 +1,4 @@
-"""Preparation of rendered objects for an application, and ownership of objects.
+"""Prepares rendered objects for applying, and finds the owners of objects.
 
 An object in the namespace of the application has an owner reference to the application. An object
 in another namespace cannot have such an owner reference; its labels identify the application.
@@ -48,16 +48,19 @@ _NOTES: Final = (
     APPLYING,
     "kubectl.kubernetes.io/last-applied-configuration",
 )
-"""Annotations that record actions of clients and are not part of the desired state."""
+"""Annotations of applications in which clients record their actions.
+
+They are not part of the desired state.
+"""
 MOST: Final = 500
-"""Maximum number of objects of an application."""
+"""Maximum number of objects that one application may render."""
 _FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"))
 """Kinds whose objects are applied first, because other rendered objects may need them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rendered object with labels and owner, ready to be applied, and its kind on the server."""
+    """A rendered object that is ready to be applied: with labels, owner and the served kind."""
 
     object: dict[str, Any]
     kind: ResourceKind
@@ -67,10 +70,7 @@ class Placed:
 
 
 def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
-    """Return an application in the form for templates.
-
-    Annotations that record actions are left out.
-    """
+    """Return an application as templates read it: without annotations that record actions."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     kept = {name: text for name, text in annotations.items() if name not in _NOTES}
@@ -91,9 +91,9 @@ def place_all(
 ) -> tuple[list[Placed], list[PolyverError]]:
     """Prepare rendered objects for applying: add labels and owners, and sort them.
 
-    `find` returns the served kind for an apiVersion and kind, or None. An object whose kind is not
-    served is left out, with the error UnknownKind: another object of the application may be the
-    CustomResourceDefinition of the kind.
+    `find` returns the served kind for an apiVersion and kind, or None. If it returns None, the
+    object is left out, and there is an error UnknownKind. That error may be temporary, because
+    another object of the application may be the CustomResourceDefinition of the kind.
     """
     placed: dict[tuple[str, ...], Placed] = {}
     errors: list[PolyverError] = []
@@ -126,7 +126,7 @@ _HINT: Final = "this is the output of its template"
 
 
 def _problem(output: RenderedObject) -> str:
-    """Return the reason why an object's name, namespace or labels are invalid.
+    """Return why an object's name, namespace or labels are invalid: `has an invalid name: ''`.
 
     Return "" if they are valid.
     """
@@ -141,7 +141,7 @@ def _problem(output: RenderedObject) -> str:
 
 
 class UnknownKind(PolyverError):
-    """An object has a kind that the API server does not serve."""
+    """The API server does not serve the kind of a rendered object."""
 
     def __init__(self, api_version: str, kind: str, *, at: str) -> None:
         hint = "install its definition; it is retried when kinds change"
@@ -198,9 +198,10 @@ def name_of(obj: ReadOnlyObject) -> str:
 
 
 def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
-    """Return the name of an object's owner.
+    """Return the name of the object's owner, such as `Deployment web`.
 
-    Return "" if the application is the owner, or if there is no owner.
+    Return "" if the application owns the object. The owner reference or the labels of an object
+    name its owner; without both, the result is "another owner".
     """
     metadata: ReadOnlyObject = found["metadata"]
     about: ReadOnlyObject = application["metadata"]
@@ -217,7 +218,7 @@ def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
 
 
 def is_prunable(found: ReadOnlyObject, application: ReadOnlyObject) -> bool:
-    """Report whether an object was applied for the application, and has no other owner."""
+    """Report whether polyver applied an object for this application, and nothing else owns it."""
     others = [each for each in _owners(found) if each.get("uid") != application["metadata"]["uid"]]
     applied = any(is_applied_for(each) for each in _entries(found))
     return applied and not others and not stranger(found, application)
@@ -232,14 +233,15 @@ def _entries(found: ReadOnlyObject) -> Sequence[ReadOnlyObject]:
 
 
 def is_applied_for(entry: ReadOnlyObject) -> bool:
-    """Report whether an entry of `managedFields` records objects applied for applications."""
+    """Report whether this entry of `managedFields` is from polyver's apply for an application."""
     return (entry.get("manager"), entry.get("operation")) == (APPLIED_BY, "Apply")
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Return an object's field managers.
+    """Return the names of the field managers that have written an object.
 
-    polyver's manager and writers of the status are left out.
+    polyver's own manager, and managers that wrote only a subresource such as the status, are left
+    out.
     """
     return [
         str(each.get("manager"))
@@ -249,10 +251,10 @@ def others_in(found: ReadOnlyObject) -> list[str]:
 
 
 def fields_digest(found: ReadOnlyObject) -> str:
-    """Return a digest of the names of the fields that the application owns in an object.
+    """Return a digest of the names of the fields that polyver's field manager owns in an object.
 
-    A field manager that changes or removes such a field takes its ownership, so the digest changes.
-    Fields that another field manager adds do not change the digest.
+    If another field manager changes or removes such a field, polyver's field manager loses the
+    field, and the digest changes. Fields that another field manager adds do not change the digest.
     """
     mine = [each.get("fieldsV1") for each in _entries(found) if is_applied_for(each)]
     return digest(mine).removeprefix("sha256:")[:16] if mine else ""

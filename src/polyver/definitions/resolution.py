@@ -1,4 +1,4 @@
-"""Resolution of an application's references to versions, and records of the result.
+"""Resolves the references of an application to versions, and records the result.
 
 An application is resolved completely or not at all: if one reference cannot be resolved, no
 reference of the application moves.
@@ -69,14 +69,14 @@ __all__ = [
 ]
 
 KEPT: Final = 10
-"""Maximum number of ApplicationRevisions of an application."""
+"""Maximum number of ApplicationRevisions that polyver keeps for an application."""
 Homes = Mapping[str, Lineage]
 """The lineages of the definitions of one kind and name, by namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenVersion:
-    """The resolved version of one reference in an application."""
+    """The version to which one reference of an application resolves."""
 
     use: DefinitionUse
     home: str
@@ -95,8 +95,8 @@ class ChosenVersion:
 def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
     """Resolve a reference to a definition.
 
-    The definition in the namespace of the application is used. If there is none, the definition in
-    the system namespace is used.
+    The definition in the namespace of the application has precedence over the definition in the
+    system namespace.
     """
     home = home_of(use, homes)
     if home is None:
@@ -130,7 +130,8 @@ def choose_all(
 ) -> tuple[list[ChosenVersion], list[PolyverError]]:
     """Resolve all references of an application. Return the versions and the errors.
 
-    `homes` returns the lineages of the definitions of a kind and name.
+    `homes(kind, name)` returns the lineages of the definitions with this kind and name, by
+    namespace.
     """
     try:
         check_application(application)
@@ -147,7 +148,7 @@ def choose_all(
 
 
 def lineage_in(definition: ReadOnlyObject) -> Lineage | None:
-    """Parse the lineage in a definition's status. Return None if no version is published yet."""
+    """Read the lineage from a definition's status. Return None if no version is published yet."""
     status: ReadOnlyObject = definition.get("status") or {}
     name = definition["metadata"]["name"]
     try:
@@ -174,7 +175,10 @@ def _release(said: ReadOnlyObject) -> Release:
 
 
 def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
-    """Build the entry of `status.resolutions`. `since` changes only if the version changes."""
+    """Build the entry of `status.resolutions` for a reference.
+
+    The time `since` changes only if the version changes.
+    """
     use, found = chosen.use, chosen.resolution
     kept = use.dependent.pin == found.release.pin
     data: dict[str, Any] = {
@@ -195,7 +199,7 @@ def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
 
 
 def _previous_data(use: DefinitionUse, pin: Pin) -> dict[str, str]:
-    """Return the entry `previous` of a resolution."""
+    """Build the entry `previous` of a resolution, for the release in `pin`."""
     try:
         revision = revision_name(use.definition, SemVer.parse(pin.release))
     except InvalidVersion:
@@ -210,10 +214,7 @@ def newest_revision(revisions: Iterable[ReadOnlyObject]) -> ReadOnlyObject | Non
 
 
 def surplus_revisions(revisions: Iterable[ReadOnlyObject], keep: int = KEPT) -> list[str]:
-    """Return the names of the ApplicationRevisions to delete.
-
-    The `keep` newest revisions are kept.
-    """
+    """Return the names of the ApplicationRevisions to delete: all except the `keep` newest ones."""
     return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
 
 
@@ -236,7 +237,10 @@ def _number(revision: ReadOnlyObject) -> Serial:
 
 
 def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> dict[str, Any]:
-    """Return an application with the pins of its newest revision, if its status has no pins."""
+    """Return an application with pins in its status.
+
+    If its status has no pins, they are taken from `revision`, its newest ApplicationRevision.
+    """
     status: ReadOnlyObject = application.get("status") or {}
     if revision is None or status.get("resolutions"):
         return dict(application)
@@ -248,7 +252,7 @@ def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> di
 
 
 def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
-    """Build the metadata of the newest ApplicationRevision from the status.
+    """Build the metadata of the newest ApplicationRevision from the application's status.
 
     Return None if the status names no revision.
     """
@@ -267,11 +271,9 @@ def revision_of(
     resolutions: Sequence[ReadOnlyObject],
     newest: ReadOnlyObject | None,
 ) -> tuple[dict[str, Any], bool]:
-    """Build the ApplicationRevision that records these resolutions.
+    """Return the ApplicationRevision that records these resolutions, and whether it is new.
 
-    Also return whether the revision is new.
-
-    If the newest revision records the same state, return the newest revision.
+    If `newest`, the newest revision, records the same state, return that revision and False.
     """
     metadata: ReadOnlyObject = application["metadata"]
     spec = application.get("spec") or {}
@@ -317,7 +319,7 @@ _HASH = "app.oam.dev/app-revision-hash"
 def revision_hash(revision: ReadOnlyObject) -> tuple[str | None, str | None]:
     """Return the recorded hash of an ApplicationRevision's content, and its publishVersion.
 
-    Two revisions with equal values have equal content.
+    If both values of two revisions are equal, the revisions have equal content.
     """
     annotations: ReadOnlyObject = revision["metadata"].get("annotations") or {}
     return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)

@@ -1,15 +1,17 @@
 """Definitions in the form that rollouts need: releases, followers, and the preflight.
 
-A follower is an application with a reference that moves to new versions by itself. Its state is
-read from its status, where the controller of applications reports moves, failures and health.
+A follower is an application with a reference that moves to new versions automatically. Rollouts
+read the state of a follower from its status, in which the controller of applications reports moves,
+failures and health.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
+from polyver.capability.followers import FollowerIndex, lineage_with_open
 from polyver.capability.gates import STATE, LineageName, ReleaseObject, gate_annotations
 from polyver.capability.rollouts import ObservedCalls
 from polyver.client import Change, Client, GroupVersionResource, Key
@@ -26,7 +28,7 @@ from polyver.core import (
     Serial,
     resolve,
 )
-from polyver.core.cohorts import Cohorts, FollowerState
+from polyver.core.cohorts import WORST_FIRST, Cohorts, FollowerState
 from polyver.core.plain import Object
 from polyver.core.preflight import PreflightReport
 from polyver.core.rollout import Exposure
@@ -54,14 +56,6 @@ _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _RESOURCES = {
     kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
 }
-_WORST_FIRST: Final[tuple[FollowerState, ...]] = (
-    "failing",
-    "held",
-    "unhealthy",
-    "waiting",
-    "moved",
-    "healthy",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +75,15 @@ class _Definition:
     labels: tuple[tuple[str, str], ...]
 
     def is_same_for(self, release: str, other: _Definition) -> bool:
-        """Report whether the release has the same followers in both states.
+        """Report whether `release` has the same followers after a change to the state `other`.
 
-        The gate of the release itself is ignored.
+        A change of the release's own gate makes no difference.
         """
         opened = [
             tuple(replace(r, gate=None) if r.name == release else r for r in each.releases)
             for each in (self, other)
         ]
         return opened[0] == opened[1]
-
-
-@dataclass(slots=True)
-class _Counted:
-    """The followers of one release."""
-
-    opened: Lineage | None
-    """The lineage without the gate of the release. None if the lineage does not contain the
-    release.
-    """
-    cohorts: Cohorts = field(default_factory=Cohorts)
 
 
 class DefinitionTargets:
@@ -114,10 +97,12 @@ class DefinitionTargets:
         self._client = client
         self._revisions = ClientDefinitionLookup(client)
         self._definitions: dict[LineageName, _Definition] = {}
-        self._applications: dict[Key, _Application] = {}
-        self._users: dict[tuple[str, str], set[Key]] = {}
-        """The applications with a reference to a definition of this kind and name."""
-        self._counted: dict[tuple[LineageName, str], _Counted] = {}
+        self._applications = FollowerIndex[Key, _Application](
+            topics=lambda each: [(use.kind, use.definition) for use in each.uses],
+            topic=lambda lineage: (lineage.kind, lineage.name),
+            opened=self._opened,
+            state=self._state,
+        )
 
     # Watches.
 
@@ -153,33 +138,23 @@ class DefinitionTargets:
         else:
             self._definitions[name] = change.after
         before, after = change.before, change.after
-        for lineage, release in [each for each in self._counted if each[0].name == name.name]:
-            if before is None or after is None or not before.is_same_for(release, after):
-                # Counted anew when the followers are requested.
-                del self._counted[lineage, release]
+
+        def is_same(release: str) -> bool:
+            return before is not None and after is not None and before.is_same_for(release, after)
+
+        self._applications.changed((kind, name.name), is_same)
         return (name,)
 
     def _observe_application(self, change: Change[_Application]) -> Iterable[LineageName]:
         before, after = change.before, change.after
         if before == after:
             return ()
-        for use in before.uses if before is not None else ():
-            self._users.get((use.kind, use.definition), set()).discard(change.key)
-        if after is None:
-            self._applications.pop(change.key, None)
-        else:
-            self._applications[change.key] = after
-            for use in after.uses:
-                self._users.setdefault((use.kind, use.definition), set()).add(change.key)
+        self._applications.observe(change.key, after)
         both = [use for each in (before, after) if each is not None for use in each.uses]
-        names = {name for use in both if (name := self._meant(use)) is not None}
-        for (lineage, release), counted in self._counted.items():
-            if lineage in names:
-                self._count(counted, lineage, release, change.key)
-        return names
+        return {name for use in both if (name := self._meant(use)) is not None}
 
     def _published(self, key: Key) -> Iterable[LineageName]:
-        """Return the lineages to which a revision of this name may belong."""
+        """Return the lineages to which the revision `key` may belong, according to its name."""
         return [
             each
             for each in self._definitions
@@ -233,51 +208,34 @@ class DefinitionTargets:
     # Followers.
 
     def followers(self, lineage: LineageName, release: str) -> Cohorts:
-        counted = self._counted.get((lineage, release))
-        if counted is None:
-            counted = _Counted(self._opened(lineage, release))
-            self._counted[lineage, release] = counted
-            for key in self._users.get((lineage.kind, lineage.name), ()):
-                self._count(counted, lineage, release, key)
-        return counted.cohorts
+        return self._applications.followers(lineage, release)
 
     def _opened(self, lineage: LineageName, release: str) -> Lineage | None:
-        """Return the lineage without the gate of a release.
-
-        Return None if it does not contain the release.
-        """
         known = self._definitions.get(lineage)
-        if known is None or all(each.name != release for each in known.releases):
-            return None
-        opened = [replace(r, gate=None) if r.name == release else r for r in known.releases]
-        return Lineage(lineage.name, opened)
+        there = Lineage(lineage.name, known.releases) if known is not None else None
+        return lineage_with_open(there, release)
 
-    def _count(self, counted: _Counted, lineage: LineageName, release: str, key: Key) -> None:
-        """Update the state of one application towards a release."""
-        application, opened = self._applications.get(key), counted.opened
+    def _state(
+        self, key: Key, application: _Application, lineage: LineageName, opened: Lineage, to: str
+    ) -> tuple[Dependent, FollowerState] | None:
+        """Return the state of an application as a follower of the release `to`.
+
+        It is the worst state of its references to the lineage. Return None if none of them follows.
+        """
+        del key
         states: dict[FollowerState, Dependent] = {}
-        for use in application.uses if application is not None and opened is not None else ():
+        for use in application.uses:
             if use.definition != lineage.name or self._meant(use) != lineage:
                 continue
-            assert opened is not None
-            assert application is not None
             mine = settled(use, lineage.namespace)
-            state = state_towards(mine, opened, release, application.health)
+            state = state_towards(mine, opened, to, application.health)
             if state is not None:
                 states[state] = mine.dependent
-        name = f"{key.namespace}/{key.name}"
-        worst = next((each for each in _WORST_FIRST if each in states), None)
-        if worst is None:
-            counted.cohorts.remove(name)
-        else:
-            known = states[worst]
-            counted.cohorts.put(Dependent(name, uid=known.uid, labels=known.labels), worst)
+        worst = next((each for each in WORST_FIRST if each in states), None)
+        return (states[worst], worst) if worst is not None else None
 
     def _meant(self, use: DefinitionUse) -> LineageName | None:
-        """Return the definition to which a reference refers.
-
-        Return None if there is no such definition.
-        """
+        """Return the definition to which a reference refers. Return None if there is none."""
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
         names = {each: LineageName(GROUP, use.kind, each, use.definition) for each in places}
         home = home_of(use, [each for each, name in names.items() if name in self._definitions])
@@ -304,11 +262,11 @@ class DefinitionTargets:
 def state_towards(
     use: DefinitionUse, opened: Lineage, release: str, health: FollowerState
 ) -> FollowerState | None:
-    """Return the state of a reference for a release. Return None if it does not follow the release.
+    """Return the state of a reference as a follower of a release.
 
-    `opened` is the lineage without the gate of the release. A reference follows the release if this
-    lineage resolves it to the release, and if neither a lock nor the selector of the reference
-    names the release.
+    Return None if the reference does not follow the release. `opened` is the lineage in which the
+    gate of the release is removed. A reference follows the release if this lineage resolves it to
+    the release, and if neither a lock nor the selector of the reference names the release.
     """
     dependent = use.dependent
     if dependent.lock is not None or use.held:
@@ -329,7 +287,10 @@ def state_towards(
 
 
 def _series(release: Release) -> str:
-    """Return the series whose followers can get a release. Followers of 1.2 never get 1.3.0."""
+    """Return the series of a release: `1.2` for 1.2.3. It is empty for a numbered revision.
+
+    References that request this series never get a release of another series.
+    """
     version = release.version
     return f"{version.major}.{version.minor}" if isinstance(version, SemVer) else ""
 

@@ -1,4 +1,4 @@
-"""Conditions and entries in the status of an application: rendering, applying and health."""
+"""Builds the conditions and entries in the status of an application."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ __all__ = [
 ]
 
 _LONGEST: Final = 8
-"""Maximum number of problems in one message."""
+"""Maximum number of problems that one message lists."""
 _MOST_TEXT: Final = 32_000
-"""Maximum length of a condition's message; Kubernetes allows 32,768 characters in its own kinds."""
+"""Maximum number of characters in a condition's message.
+
+Kubernetes allows 32,768 characters in its own kinds.
+"""
 
 
 def supported_fact(errors: Iterable[object]) -> DesiredCondition:
@@ -54,18 +57,18 @@ def rendered_fact(outputs: int) -> DesiredCondition:
 
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
-    """Build the condition `Applied` with the value True.
+    """Build the condition `Applied` with the status True.
 
-    `taken_back` are changes that were reverted.
+    `taken_back` are messages about changes of other clients that polyver has reverted.
     """
     more = f"; reverted: {_some(taken_back)}" if taken_back else ""
     return DesiredCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
 def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
-    """Return a condition.
+    """Return the condition `fact`, with the reason and message that it has in the status.
 
-    If the status has the condition with the same value, keep its reason and message.
+    If the status does not have this condition with the same value, return `fact` unchanged.
     """
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
@@ -74,20 +77,20 @@ def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredConditio
 
 
 def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
-    """Report whether a status already has this condition with the same value."""
+    """Report whether a status already has the condition `fact` with the same value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCondition:
-    """Build a condition with the value False and this reason. The errors are its message."""
+    """Build the condition `kind` with the status False, and with the errors as its message."""
     return DesiredCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 
 def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
-    """Build the condition `Updated`: False if a move of the application to a release has failed.
+    """Build the condition `Updated`. It is False if a move to a release has failed.
 
-    Return None if no move has failed and the status does not have the condition yet.
+    Return None if no move has failed, and the status does not have this condition yet.
     """
     failed = [each for each in status.get("resolutions") or () if each.get("failedMove")]
     if failed:
@@ -119,7 +122,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def applied_resource(placed: Placed, made: ReadOnlyObject) -> dict[str, Any]:
-    """Build the entry of `appliedResources` for an applied object."""
+    """Build the entry of `appliedResources` for an object. `made` is the response to its apply."""
     metadata: ReadOnlyObject = made["metadata"]
     named = {name: metadata[name] for name in ("namespace", "name") if metadata.get(name)}
     about = {"apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"], **named}
@@ -131,7 +134,10 @@ def services_of(
     applied: Sequence[ReadOnlyObject],
     health: Callable[[ReadOnlyObject], Health],
 ) -> list[dict[str, Any]]:
-    """Build the entries `services`: a component is healthy if all its objects are healthy."""
+    """Build the entries of `services` in the status, one for each component.
+
+    A component is healthy if all its objects are healthy.
+    """
     namespace = application["metadata"].get("namespace", "")
     spec: ReadOnlyObject = application.get("spec") or {}
     found = []
@@ -152,5 +158,5 @@ def services_of(
 
 
 def reason_of(error: PolyverError) -> str:
-    """Return the reason for a condition that reports a rendering error."""
+    """Return the reason, such as `RenderFailed`, for a condition that reports this error."""
     return condition_reason(error, default="RenderFailed")

@@ -1,8 +1,8 @@
 """The fields of applications and definitions that polyver does not execute.
 
-If an application uses such a field, none of its objects are applied: the condition `Supported` is
-false, and its message has the path of the field. docs/reference/definitions.md lists all these
-fields.
+If an application uses such a field, polyver applies none of its objects. Its condition `Supported`
+is then false, and the message has the path of the field. docs/reference/definitions.md lists all
+these fields.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def unsupported(
 ) -> list[Unsupported]:
     """Return the unsupported fields of an application and of the definitions that it uses.
 
-    `resolutions` are entries of `status.resolutions`. A missing revision is skipped here, because
-    rendering reports it.
+    `resolutions` are entries of `status.resolutions`. If a revision is missing, its fields are not
+    checked, because rendering reports the missing revision.
     """
     found = unsupported_fields(application)
     for each in resolutions:
@@ -64,7 +64,7 @@ def unsupported(
 def unsupported_fields(application: ReadOnlyObject) -> list[Unsupported]:
     """Return the unsupported fields and annotations of an application.
 
-    Its definitions are not checked.
+    The definitions that it uses are not checked.
     """
     spec: ReadOnlyObject = application.get("spec") or {}
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}

@@ -1,4 +1,4 @@
-"""References to definitions in applications, with their pins and locks.
+"""References of applications to definitions, with their pins and locks.
 
 A pin is the release that a reference uses, as recorded in the status of the application.
 """
@@ -49,13 +49,13 @@ __all__ = [
 ]
 
 WOULD_DELETE: Final = "WouldDelete"
-"""The reason in the status for a move that failed because it would delete objects."""
+"""The reason, in the status, of a move that failed because it would delete objects."""
 RELOCK = "update or remove the lock: polyver app lock, polyver app unlock"
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionUse:
-    """One reference to a definition in an application."""
+    """One reference of an application to a definition."""
 
     kind: str
     definition: str
@@ -70,17 +70,17 @@ class DefinitionUse:
     held: bool = False
     """True if the reference keeps its pin until publishVersion of the application changes."""
     since: str = ""
-    """Time since which the reference has its pin."""
+    """Time at which the reference got its pin; empty without a pin."""
     pinned_in: str = ""
-    """Namespace of the definition that the pin refers to."""
+    """Namespace of the definition to which the pin belongs; empty without a pin."""
     locked_in: str = ""
-    """Namespace of the definition in the application's lock."""
+    """Namespace of the definition in the lock entry of this reference; empty without a lock."""
     problem: str = ""
     """The reason why the lock cannot be used. Empty if the lock can be used, or if there is no
     lock.
     """
     is_failing: bool = False
-    """True if rendering or applying fails, and the application was never applied completely."""
+    """True if the application has failed and was never applied completely."""
 
 
 def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
@@ -122,7 +122,7 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
 
 
 class _Locks:
-    """Assigns the entries in the lock annotation of an application to its references."""
+    """Assigns each entry in the lock annotation of an application to one of its references."""
 
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
@@ -141,9 +141,10 @@ class _Locks:
                 self._left.setdefault(each.key, []).append(each)
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
-        """Return a reference with its locked version.
+        """Return a reference with the version of its lock entry.
 
-        If the lock does not fit, return it with the problem.
+        If the lock cannot be read, or has no entry for the reference, return the reference with
+        this problem.
         """
         if self._problem or self._left is None:
             return replace(use, problem=self._problem)
@@ -156,9 +157,9 @@ class _Locks:
 
 
 class _Pins:
-    """Assigns the resolutions in an application's status to its references.
+    """Assigns each resolution in an application's status to one of its references.
 
-    The order of the resolutions may differ from the order of the references.
+    The resolutions may have another order than the references.
     """
 
     def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:
@@ -169,16 +170,20 @@ class _Pins:
             self._left.setdefault(key, []).append(each)
 
     def take(self, kind: str, place: str, name: str) -> ReadOnlyObject | None:
-        """Return the next unassigned resolution for a kind, place and definition name.
+        """Return the next resolution of a reference, and remove it from those to assign.
 
-        Return None if all are assigned.
+        `place` is the name of the component, policy or step. Return None if no resolution is left.
         """
         left = self._left.get((kind, place, name))
         return left.pop(0) if left else None
 
 
 def _pin_of(known: ReadOnlyObject) -> Pin:
-    """Return the pin that a resolution records. The pin of a numbered revision has its name."""
+    """Return the pin that a resolution records.
+
+    For a semantic version, the pin contains the version; for a numbered revision, the name of the
+    revision.
+    """
     try:
         return Pin(str(SemVer.parse(known["version"])), known["digest"])
     except InvalidVersion:
@@ -199,12 +204,12 @@ def _failed_move(known: ReadOnlyObject | None) -> FailedMove | None:
 
 
 def is_failing(status: ReadOnlyObject) -> bool:
-    """Report whether an application has failed and was never applied completely."""
+    """Report whether an application with this status failed and was never applied completely."""
     return status.get("status") == "failed" and not status.get("appliedDigest")
 
 
 def is_healthy(status: ReadOnlyObject) -> bool:
-    """Report whether an application is running and ready."""
+    """Report whether an application with this status is running and ready."""
     ready = any(
         each.get("type") == "Ready" and each.get("status") == "True"
         for each in status.get("conditions") or ()
@@ -251,24 +256,20 @@ def check_application(application: ReadOnlyObject) -> None:
 
 
 def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
-    """Return the namespace of the referenced definition.
+    """Return the namespace of the definition that a reference means; None if there is none.
 
-    Return None if there is no such definition.
-
-    If a definition exists in the namespace of the application, the result is that namespace.
-    Otherwise, it is the system namespace. `known` are the namespaces that have a definition of that
-    kind and name.
+    `known` are the namespaces that have a definition with the kind and name in the reference. The
+    namespace of the application has precedence over the system namespace.
     """
     there = set(known)
     return next((each for each in (use.namespace, SYSTEM_NAMESPACE) if each in there), None)
 
 
 def settled(use: DefinitionUse, home: str) -> DefinitionUse:
-    """Return a reference without data about definitions outside of the namespace `home`.
+    """Return a reference whose pin and lock belong to the definition in the namespace `home`.
 
-    `home` has the definition that the reference now refers to. If the pin names a definition in
-    another namespace, the pin is removed. If the lock names a definition in another namespace, the
-    reference gets a problem.
+    This is the definition that the reference means now. If the pin belongs to a definition in
+    another namespace, it is removed. If the lock does, the reference gets a problem.
     """
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"but {home}/{use.definition} is requested"
@@ -288,9 +289,9 @@ def is_held(application: ReadOnlyObject) -> bool:
 
 
 def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]:
-    """Parse the selector and the policy of a use.
+    """Return the selector and the policy with which a reference is resolved.
 
-    Raise Refusal if the lock of the use is invalid.
+    Raise Refusal if the lock of the reference cannot be used.
     """
     if use.problem:
         raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
@@ -301,14 +302,12 @@ def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]
 
 
 def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
-    """Return the names of the applications that use each release.
+    """Return the names of the applications that use each release, by the name of the release.
 
-    The keys are the names of the releases.
-
-    A reference with a pin uses the pinned release until it has moved. An exception is an
-    application that failed and was never applied completely: it does not use the pinned release.
-    The reference also uses the release to which it will move. A reference with an invalid selector
-    does not move.
+    A reference with a pin uses the pinned release until it has moved. There is one exception: an
+    application that has failed and was never applied completely does not use the pinned release. A
+    reference also uses the release to which it will move. A reference with an invalid selector does
+    not move.
     """
     found: dict[str, set[str]] = {}
     for use in uses:
@@ -324,7 +323,7 @@ def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[
 
 
 def moves_of(uses: Iterable[DefinitionUse], before: Lineage, after: Lineage) -> Moves:
-    """Return the moves and losses of references that a change of a lineage causes."""
+    """Return the references that move, or lose their release, if a lineage changes."""
     return affected(_index(uses, after), before, after)
 
 

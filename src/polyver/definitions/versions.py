@@ -1,7 +1,7 @@
 """Versions of definitions: how they are written, and how applications select them.
 
-A definition publishes the versions that `spec.versions` lists. An application selects a version
-with `type: NAME@SELECTOR`; its annotation autoUpdate chooses the policy.
+A definition publishes the versions in `spec.versions`. An application selects a version with `type:
+NAME@SELECTOR`. The application's annotation `app.oam.dev/autoUpdate` chooses the policy.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ DEFINITIONS_EXACT = replace(
 """Policy with autoUpdate `"false"`: a request for a series is refused."""
 
 DEFINITIONS_PRERELEASES = replace(DEFINITIONS, name="definitions-prereleases", prereleases=True)
-"""Like the policy DEFINITIONS, but prereleases are allowed."""
+"""Like the policy DEFINITIONS, but a reference that requests no version or a series may get a
+prerelease.
+"""
 
 SEMANTIC_POLICIES = (
     DEFINITIONS,
@@ -89,9 +91,9 @@ newest revision.
 
 
 def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
-    """Return the policy for a definition.
+    """Return the policy with which references to a definition are resolved.
 
-    `auto_update` is the value of the application's annotation.
+    `auto_update` is the value of the application's annotation `app.oam.dev/autoUpdate`.
     """
     if is_legacy(lineage):
         return DEFINITIONS_LEGACY
@@ -113,7 +115,10 @@ def is_legacy(lineage: Lineage) -> bool:
 
 
 def selector(text: str, lineage: Lineage) -> Selector:
-    """Parse the part after the `@`: a version, a series, or the end of a revision's name."""
+    """Parse the part of a reference after the `@`: a version, or a series.
+
+    If the definition has numbered revisions, the part is the end of a revision's name: `v3`.
+    """
     if is_legacy(lineage):
         return Exact(f"{lineage.name}-{text}")
     for read in (Series.parse, lambda text: Exact(SemVer.parse(text))):
@@ -129,7 +134,7 @@ T = TypeVar("T", bound=Mapping[str, Any])
 
 
 def published_version(text: str) -> SemVer:
-    """Parse a version and complete it to three numbers. Raise an error if it is not valid.
+    """Parse a version and complete it to three numbers. Raise an error if it is invalid.
 
     >>> published_version("3.4")
     SemVer('3.4.0')
@@ -152,11 +157,9 @@ def content_of(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_entry(entries: Iterable[Any]) -> Any:
-    """Return the entry with the newest version.
+    """Return the entry with the newest version. Return the first entry if no version is valid.
 
-    If all versions are prereleases, use the newest prerelease.
-
-    If no entry has a valid version, return the first entry.
+    A prerelease is returned only if all versions are prereleases.
 
     >>> newest_entry([{"version": "2"}, {"version": "3.4"}, {"version": "4.0.0-rc.1"}])
     {'version': '3.4'}
@@ -178,7 +181,7 @@ def newest_entry(entries: Iterable[Any]) -> Any:
 
 
 def newest_of(lineage: Lineage) -> Release | None:
-    """Return the release that an empty selector selects.
+    """Return the release that a reference without a selector gets; None if there is none.
 
     It is a prerelease only if all releases are prereleases.
     """

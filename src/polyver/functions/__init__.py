@@ -1,4 +1,4 @@
-"""The API with which projects write and register blueprint functions in Python."""
+"""The API with which a project writes functions for blueprints in Python, and registers them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """Admission checks of Blueprints and ActionSets.
 
-A blueprint is checked only when its actions change. So a change of only its metadata is accepted,
-even if the blueprint uses a function version that was removed since the last check.
+A blueprint is checked only when its actions change. So a user can change its metadata even if the
+blueprint uses a function version that was removed since the last check.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLUEPRINTS_WANTED: Final = tuple(
     )
     for kind in (BLUEPRINTS, ACTION_SETS)
 )
-"""Resources and operations for which API servers call the admission webhook."""
+"""The resources and operations for which API servers must call the webhook of these checks."""
 
 
 class BlueprintChecks:
@@ -81,7 +81,7 @@ def _findings(obj: dict[str, Any], functions: Functions) -> list[BlueprintFindin
 class ActionSetChecks:
     """Refuses an invalid preferred version, and changes to the spec of a running ActionSet.
 
-    An ActionSet runs once, with the spec that it had when it started.
+    An ActionSet runs only once, with the spec that it had when it started.
     """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
@@ -112,6 +112,6 @@ class ActionSetChecks:
 
 
 def _is_same(review: AdmissionRequest, field: str) -> bool:
-    """Report whether an update leaves a field unchanged."""
+    """Report whether a write leaves the field `field` of the object unchanged."""
     assert review.object is not None
     return review.old is not None and review.old.get(field) == review.object.get(field)

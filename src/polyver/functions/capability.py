@@ -25,7 +25,7 @@ _PATH = "/functions"
 
 
 def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Contribution:
-    """Return the kinds, checks and controllers that the capability adds to a control plane."""
+    """Return the kinds, checks and controllers that this capability adds to a control plane."""
     from polyver.capability.gates import SYSTEM_NAMESPACE
     from polyver.functions.admission import BLUEPRINTS_WANTED, ActionSetChecks, BlueprintChecks
     from polyver.functions.controllers.actions import ActionSetController, CallLimits

@@ -1,10 +1,10 @@
 """Catalogues of blueprint functions: the versions of each function, with stages and removals.
 
 A product that ships functions has a catalogue. The catalogue lists the releases of the product,
-which are called catalogue releases here. The last release in the list is the current catalogue
-release. A deprecated version names the catalogue release that removes it; it is removed as soon as
-the catalogue lists this release. The class `Release` is something else: one version in the lineage
-of a function.
+which are called catalogue releases here. The last one in the list is the current catalogue release.
+A deprecated version names the catalogue release that removes it; it is removed as soon as the
+catalogue lists that release. The class `Release` is something else: one version in the lineage of a
+function.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionCatalogue:
-    """The lineages of the functions in a catalogue.
+    """A parsed catalogue: the lineages of its functions.
 
-    The versions have the stages of the current release.
+    Each version has the stage that it has in the current catalogue release.
     """
 
     releases: tuple[SemVer, ...]
@@ -70,9 +70,9 @@ class FunctionCatalogue:
     functions: tuple[Lineage, ...]
     document: Document
     keys: Mapping[str, Mapping[SemVer, str]]
-    """The spelling of each version in the document, by function and then by version."""
+    """The text of each version in the file, such as `"v0.1"`, by function and then by version."""
     tombstones: Mapping[str, frozenset[SemVer]]
-    """Versions that the document itself marks as removed, by function."""
+    """The versions for which the file has the stage `removed`, by function."""
 
     @property
     def source(self) -> str:
@@ -83,19 +83,20 @@ class FunctionCatalogue:
         return self.releases[-1]
 
     def get(self, name: str) -> Lineage | None:
-        """Return the lineage of the function of that name, or None."""
+        """Return the lineage of the function with this name; None if it is not listed."""
         return next((lineage for lineage in self.functions if lineage.name == name), None)
 
     def place(self, name: str, version: SemVer | None = None) -> str:
-        """Return the file and the line that list a function, or one version of the function."""
+        """Return the position of a function, or of one of its versions, in the file: `a.yaml:3`."""
         path = ("functions", name)
         key = self.keys[name].get(version) if version is not None else None
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
     def at(self, release: SemVer) -> FunctionCatalogue:
-        """Return the catalogue with the stages that versions have in a future catalogue release.
+        """Return the catalogue as it would be with the future catalogue release `release`.
 
-        If `release` is not later than the current catalogue release, no stage changes.
+        The versions have the stages for that release. If `release` is not later than the current
+        catalogue release, no stage changes.
         """
         releases = (*self.releases, release)
         moved = [
@@ -131,7 +132,7 @@ def read_catalogue(document: Document) -> FunctionCatalogue:
 
 
 class _Reader:
-    """Parses one catalogue; each error has the line of its cause."""
+    """Parses one catalogue. Each error has the line that caused it."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

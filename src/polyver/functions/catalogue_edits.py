@@ -1,8 +1,7 @@
 """Edits of a catalogue's text: promote, deprecate or remove a version, add a catalogue release.
 
-An edit keeps the comments and the layout of the text. An edit is refused if it would break a rule
-about stages or notice periods, or if the new text would change other data of the catalogue than
-intended.
+An edit keeps the comments and the layout of the text. It is refused if it would break a rule about
+stages or deprecation periods, or if it would also change other data of the catalogue.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ __all__ = ["EditRefused", "Edited", "add_release", "deprecate", "promote", "remo
 
 
 class EditRefused(PolyverError):
-    """An edit would break a rule, or cannot be made in this text."""
+    """An edit would break a rule, or polyver cannot make it in a text with this format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The text of a catalogue after an edit, with a sentence about each change."""
+    """The text of a catalogue after an edit, with one sentence for each change."""
 
     text: str
     said: tuple[str, ...]
@@ -78,7 +77,10 @@ def deprecate(
     use: SemVer | None = None,
     removed_in: SemVer | None = None,
 ) -> Edited:
-    """Deprecate a version. If it is deprecated already, change its removal or its replacement."""
+    """Deprecate a version, or change the removal or the replacement of a deprecated version.
+
+    `use` is the replacement, and `removed_in` the catalogue release that removes the version.
+    """
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -99,7 +101,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Mark a version as removed. The catalogue still lists its number, which is never reused."""
+    """Change a version's stage to removed. It stays listed, so its number is not reused."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
@@ -114,10 +116,10 @@ def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
 
 
 def add_release(text: str, source: str, version: SemVer) -> Edited:
-    """Append a catalogue release. It becomes the current catalogue release.
+    """Append a catalogue release, which becomes the current catalogue release.
 
-    Versions whose removal is announced for this catalogue release, or for an earlier one, are
-    removed.
+    Each deprecated version is then removed, if it names this catalogue release or an earlier one
+    for its removal.
     """
     edit = _Edit.of(text, source)
     try:
@@ -154,7 +156,7 @@ def _read(text: str, source: str) -> FunctionCatalogue:
 
 @dataclass(slots=True)
 class _Edit:
-    """A catalogue, and the pending changes of its text."""
+    """A catalogue, and the pending changes to its text."""
 
     text: str
     catalogue: FunctionCatalogue
@@ -235,7 +237,7 @@ class _Edit:
         use: Release | None,
         removed_in: SemVer | None,
     ) -> None:
-        """Change the removal or the replacement of a deprecated version."""
+        """Change the removal or the replacement of a version that is deprecated already."""
         assert isinstance(release.version, SemVer)
         if removed_in is not None:
             self._check_due(lineage.name, release, removed_in)
@@ -246,7 +248,7 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
-        """Raise EditRefused if the catalogue release `due` already exists.
+        """Raise EditRefused if a removal in the catalogue release `due` would be due already.
 
         The version would then be removed immediately.
         """
@@ -259,7 +261,7 @@ class _Edit:
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
-        """In the field `use` of all other versions, replace the version `old` by `new`."""
+        """Let all versions that name `old` as their replacement name `new` instead."""
         for each in lineage:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:
@@ -269,9 +271,9 @@ class _Edit:
                 self.say(f"{lineage.name} {each.name} is replaced by {new.name}")
 
     def removal_now(self, name: str, release: Release) -> SemVer:
-        """Return the current catalogue release.
+        """Return the current catalogue release, in which the version is removed.
 
-        Raise EditRefused if this catalogue release is too early to remove the version.
+        Raise EditRefused if this catalogue release is too early for the removal.
         """
         assert isinstance(release.version, SemVer)
         notes = release.notes
@@ -292,9 +294,10 @@ class _Edit:
         return self.now
 
     def made(self) -> Edited:
-        """Apply the pending changes to the text.
+        """Apply the pending changes to the text, and return the result.
 
-        Raise an error if the new text is not a valid catalogue, or if other data has changed.
+        Raise an error if the new text is not a valid catalogue, or if its data differs in anything
+        else than the pending changes.
         """
         try:
             places = Places(self.text)

@@ -1,6 +1,6 @@
 """The kinds Blueprint and ActionSet, with the fields of Kanister and fields of polyver.
 
-Among the fields of polyver are `funcVersion` of a phase, `preferredVersion` of an action in an
+polyver's own fields include `funcVersion` of a phase, `preferredVersion` of an action in an
 ActionSet, and the resolved versions, reasons and warnings in the status.
 """
 
@@ -24,36 +24,37 @@ Size = Annotated[int, Format("int64")]
 
 @part
 class ActionObjectReference:
-    """A reference to an object, by kind or by resource."""
+    """A reference to an object, by its kind or by its resource."""
 
     apiVersion: str | None
-    """Its API version, without the group."""
+    """The API version of the object, without the group: `v1`."""
     group: str | None
-    """Its API group."""
+    """The API group of the object; empty for the core group."""
     resource: str | None
-    """Its plural, as in paths."""
+    """The plural name of the object's kind, as in the paths of the API: `deployments`."""
     kind: str | None
-    """Its kind."""
+    """The kind of the object."""
     name: str | None
-    """Its name."""
+    """The name of the object."""
     namespace: str | None
-    """Its namespace."""
+    """The namespace of the object."""
 
 
 @part
 class Artifact:
-    """An output artifact of an action."""
+    """An output artifact that an action of a blueprint declares."""
 
     keyValue: dict[str, str] | None
-    """Names and strings. In a blueprint, the strings are templates; in a status, they are rendered.
+    """Strings by name. In a blueprint, they may contain templates; in a status, the templates are
+    rendered.
     """
     kopiaSnapshot: str | None
-    """A snapshot of Kopia, as JSON."""
+    """The data of a snapshot by the backup tool Kopia, as JSON."""
 
 
 @part
 class Maker:
-    """A function that was called to make an artifact."""
+    """A function, with its version, that an action called to make an artifact."""
 
     name: str
     version: str
@@ -64,60 +65,63 @@ class MadeArtifact:
     """An artifact of an action, and the functions that made it."""
 
     keyValue: dict[str, str] | None
-    """Strings by name."""
+    """The strings of the artifact, by name."""
     kopiaSnapshot: str | None
-    """A snapshot of Kopia, as JSON."""
+    """The data of a snapshot by the backup tool Kopia, as JSON."""
     functions: list[Maker] | None
-    """The functions that the action called to make the artifact, and their versions. An action
-    that uses the artifact and calls another major version of such a function gets a warning."""
+    """The functions that the action called to make the artifact, and their versions. If another
+    action uses the artifact and calls another major version of one of these functions, its
+    ActionSet gets a warning.
+    """
 
 
 @part
 class BlueprintPhase:
-    """One call of a function."""
+    """One step of an action: a call of a function."""
 
     func: str
-    """The function to call."""
+    """The name of the function to call."""
     funcVersion: str | None
-    """The exact version to call; `v0.1` means v0.1.0. By default, the preferred version of the
-    action in the ActionSet is called. If there is none, the stable version of the function is
-    called.
+    """The exact version to call; `v0.1` means v0.1.0. If it is not set, polyver calls the preferred
+    version of the action in the ActionSet or, if there is none, the stable version of the function.
     """
     name: str | None
-    """The name by which later templates read its output."""
+    """The name of the phase. Templates of later phases read its output by this name."""
     objects: dict[str, ActionObjectReference] | None
-    """Secrets and ConfigMaps that templates of the action may read."""
+    """References to Secrets and ConfigMaps that the templates of the action may read, by name."""
     args: dict[str, Any] | None
-    """The arguments; strings may contain templates."""
+    """The arguments for the function, by name. Strings may contain templates."""
     sensitiveOutputs: list[str] | None
-    """Outputs that are stored in a Secret and masked in the status; `*` for all outputs."""
+    """Names of outputs that polyver stores in a Secret and masks in the status; `*` means all
+    outputs.
+    """
 
 
 @part
 class BlueprintAction:
-    """Phases that run in order."""
+    """An action of a blueprint: phases that run in order."""
 
     name: str | None
     """The name of the action."""
     kind: str | None
-    """The kind of object that it runs on."""
+    """The kind of the object on which the action runs."""
     configMapNames: list[str] | None
-    """ConfigMaps that the ActionSet must name."""
+    """The names that the action in the ActionSet must have in its field `configMaps`."""
     secretNames: list[str] | None
-    """Secrets that the ActionSet must name."""
+    """The names that the action in the ActionSet must have in its field `secrets`."""
     inputArtifactNames: list[str] | None
-    """Artifacts that the ActionSet must provide."""
+    """The names that the action in the ActionSet must have in its field `artifacts`."""
     outputArtifacts: dict[str, Artifact] | None
-    """The output artifacts, with templates."""
+    """The artifacts that the action makes, by name. Their strings may contain templates."""
     phases: list[BlueprintPhase] | None
-    """The phases, in order."""
+    """The phases, in the order in which they run."""
     deferPhase: BlueprintPhase | None
     """The phase that runs after all other phases, even if another phase has failed."""
 
 
 @BLUEPRINTS.version("v1alpha1")
 class BlueprintV1Alpha1:
-    """Actions by name, each made of phases that call functions."""
+    """A blueprint: actions by name. An action consists of phases that call functions."""
 
     actions: dict[str, BlueprintAction] | None
     """The actions by name."""
@@ -125,28 +129,30 @@ class BlueprintV1Alpha1:
 
 @part
 class ActionSpec:
-    """One action to run."""
+    """One action for polyver to run."""
 
     name: str
-    """The action of the blueprint."""
+    """The name of the action in the blueprint."""
     object: ActionObjectReference | None
-    """The object that it runs on."""
+    """The object on which the action runs."""
     blueprint: str | None
-    """The blueprint, in the namespace of this object."""
+    """The name of the blueprint. It must be in the namespace of the ActionSet."""
     artifacts: dict[str, MadeArtifact] | None
-    """Input artifacts, copied from the status of other ActionSets."""
+    """Input artifacts by name, copied from the status of other ActionSets."""
     configMaps: dict[str, ActionObjectReference] | None
-    """ConfigMaps that its templates may read."""
+    """ConfigMaps that the templates of the action may read, by name."""
     secrets: dict[str, ActionObjectReference] | None
-    """Secrets that its templates may read."""
+    """Secrets that the templates of the action may read, by name."""
     profile: ActionObjectReference | None
-    """Ignored: Profiles are not supported."""
+    """polyver ignores this field, because it does not support Profiles."""
     podOverride: dict[str, Any] | None
-    """Overrides for the pods that functions run."""
+    """Fields that replace or extend the spec of the pods that functions run."""
     options: dict[str, str] | None
-    """Options for its templates."""
+    """Options that the templates of the action may read, by name."""
     preferredVersion: str | None
-    """The version to call for phases without `funcVersion`, if the function has this version."""
+    """The version to call for phases without `funcVersion`. If a function never had this version,
+    its default version is called.
+    """
     podLabels: dict[str, str] | None
     """Labels for the pods that functions run."""
     podAnnotations: dict[str, str] | None
@@ -155,12 +161,14 @@ class ActionSpec:
 
 @part
 class ActionSetProgress:
-    """The progress of all actions."""
+    """The progress of all actions of an ActionSet."""
 
     runningPhase: str | None
-    """The running phase."""
+    """The name of the running phase, or the names if several actions run."""
     percentCompleted: str | None
-    """The percentage of completed phases; 100 only if all actions are complete."""
+    """The percentage of phases that are complete: a number without `%`. It is 100 only if all
+    actions are complete.
+    """
     sizeDownloadedB: Size | None
     sizeUploadedB: Size | None
     estimatedDownloadSizeB: Size | None
@@ -184,22 +192,22 @@ class PhaseProgress:
 
 @part
 class PhaseStatus:
-    """The state of a phase."""
+    """The state of the call of one phase."""
 
     name: str
     state: State
     output: dict[str, Any] | None
-    """The values that the function returned; sensitive values are masked."""
+    """The values that the function returned, with a mask instead of each sensitive value."""
     outputSecret: str | None
-    """The name of the Secret with the sensitive outputs of the phase."""
+    """The name of the Secret with the phase's sensitive outputs."""
     resolvedVersion: str | None
-    """The version that was chosen when the action started."""
+    """The version of the function that was chosen when the action started."""
     resolvedReason: str | None
-    """Why this version was chosen."""
+    """The reason why this version was chosen."""
     rollout: str | None
     """The rollout that lets the blueprint use this version, if it is not open for all."""
     reason: str | None
-    """The reason why this version was chosen. If the phase failed, the error."""
+    """The reason why this version was chosen. If the phase has failed, the error instead."""
     startTime: Time | None
     """The time at which the function was called."""
     endTime: Time | None
@@ -209,19 +217,19 @@ class PhaseStatus:
 
 @part
 class ActionSetError:
-    """The error."""
+    """The error of an action or of an ActionSet."""
 
     message: str | None
 
 
 @part
 class WaitingStatus:
-    """The position of an action in the queue for a slot to call its next phase."""
+    """The position of an action in the queue of actions that wait for a slot to call a phase."""
 
     place: int
-    """The position in the queue, from 1."""
+    """The position in the queue; the first is 1."""
     message: str | None
-    """A description of the position and the limit."""
+    """The position in the queue and the limit of concurrent calls, as a sentence."""
 
 
 @part
@@ -236,18 +244,19 @@ class ActionStatus:
     has ended.
     """
     waiting: WaitingStatus | None
-    """Set while the action waits for a slot to call its next phase."""
+    """This field is set while the action waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
     artifacts: dict[str, MadeArtifact] | None
-    """The rendered artifacts; values from Secrets are masked."""
+    """The output artifacts of the action, with a mask instead of each sensitive value."""
     artifactsSecret: str | None
     """The name of the Secret with the unmasked artifacts, if `artifacts` has masked values."""
     error: ActionSetError | None
-    """The error."""
+    """The reason why the action failed."""
     snapshot: dict[str, Any] | None
     """The inputs of the action when it started: the time, its spec, the action of the blueprint and
-    the pods of its object. Later changes of these inputs have no effect on the running action.
+    the pods of its object. If a user changes these inputs later, the running action is not
+    affected.
     """
 
 
@@ -261,27 +270,27 @@ class ActionStatus:
     ],
 )
 class ActionSet:
-    """A set of actions of blueprints; each action runs once."""
+    """A set of actions of blueprints. polyver runs each action once."""
 
     class Spec:
-        """The desired state."""
+        """The desired state of the ActionSet."""
 
         actions: list[ActionSpec] | None
         """The actions to run."""
 
     class Status:
-        """The observed state."""
+        """The observed state of the ActionSet."""
 
         state: State | None
         """The state of all actions together."""
         actions: list[ActionStatus] | None
         """The state of each action."""
         error: ActionSetError | None
-        """The error."""
+        """The reason why the ActionSet failed."""
         progress: ActionSetProgress | None
-        """The progress."""
+        """The progress of all actions together."""
         warnings: list[str] | None
-        """Warnings, such as deprecated function versions and their replacements."""
+        """Warnings, for example that a phase calls a deprecated version, and its replacement."""
 
     spec: Spec | None
     status: Status | None

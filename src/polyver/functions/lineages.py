@@ -1,4 +1,4 @@
-"""The lineages of blueprint functions, read from catalogues among the documents."""
+"""The lineages of blueprint functions, read from the catalogues in manifests."""
 
 from polyver.capability import LineageReader
 from polyver.functions.catalogue import lineages

@@ -1,7 +1,7 @@
 """Loads functions and catalogues from installed Python packages, modules and files.
 
-An installed package that cannot be loaded is left out with a warning. If the user names a module or
-file that cannot be loaded, an error is raised.
+If an installed package cannot be loaded, its functions are left out with a warning. If a module or
+file that the user names cannot be loaded, an error is raised.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GROUP = "polyver.functions"
 
 @dataclass(slots=True)
 class _Loaded:
-    """Functions and catalogues found so far."""
+    """The functions and catalogues that have been loaded so far."""
 
     functions: list[Function] = field(default_factory=list)
     catalogues: list[FunctionCatalogue] = field(default_factory=list)
@@ -48,9 +48,9 @@ class _Loaded:
 def load_known(
     functions: Sequence[str] | None, catalogues: Sequence[str] | None, *, traceback: bool
 ) -> Functions:
-    """Load the functions and catalogues that the command line names.
+    """Load the functions and catalogues that options of a command name.
 
-    By default, load the functions and catalogues that the project lists.
+    Without such options, load the functions and catalogues that pyproject.toml lists.
     """
     folder, said = (Path(), functions) if functions else project_names("functions")
     return load_functions(
@@ -67,7 +67,8 @@ def load_functions(
 ) -> Functions:
     """Load the built-in functions, and the functions of installed Python packages and of `names`.
 
-    `names` are modules and files, relative to `folder`.
+    `names` are modules and files, relative to `folder`. Combine the functions with the stages from
+    `catalogues`.
     """
     loaded = _Loaded()
     own, listing = built_in()
@@ -171,9 +172,9 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
 
 
 def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) -> None:
-    """Add the functions of an installed package.
+    """Load the functions of an installed package, and add them to `loaded`.
 
-    If a function is invalid, warn and add no function of this package.
+    If one of them is invalid, print a warning and add no function of this package.
     """
     try:
         functions, catalogues = _installed(entry)

@@ -25,12 +25,13 @@ class FunctionOptions:
         A .py file or a module that registers functions for blueprints; repeatable. Functions of
         installed Python packages (entry point group polyver.functions) are always loaded.
     catalogue
-        A catalogue file, which lists the stages of function versions; repeatable.
+        A catalogue file, which lists the versions of functions with their stages; repeatable.
     allow_command
-        Allow blueprints to call the function Command, which runs programs on the machine, or in the
-        container, of polyver. Everyone who may write blueprints can then run programs there.
+        Allow blueprints to call the function Command. It runs programs on the machine, or in the
+        container, in which polyver runs. With this option, everyone who may write blueprints can
+        run programs there.
     function_timeout
-        The maximum duration of one phase of a blueprint's action, such as 90s, 1m30s or 2h.
+        The maximum duration of each phase of an action, such as 90s, 1m30s or 2h.
     """
 
     functions: Annotated[list[str] | None, Parameter(negative=())] = None
@@ -40,13 +41,16 @@ class FunctionOptions:
 
     @property
     def given(self) -> str:
-        """The given options that need the capability, for messages; empty if none is given."""
+        """The names of the options that were set and need this capability, for messages.
+
+        Empty if none of these options was set.
+        """
         return "--functions and --catalogue" if self.functions or self.catalogue else ""
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> FunctionSettings:
-        """Check the options and return the settings.
+        """Check the options and return the settings that they express.
 
-        Functions are loaded only if `enabled` is True.
+        Load the functions only if `enabled` is True.
         """
         seconds = read_seconds(self.function_timeout, "--function-timeout")
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
@@ -59,7 +63,10 @@ class FunctionOptions:
         return FunctionSettings(functions, calls)
 
     def arguments(self) -> Iterator[str]:
-        """Yield the options as arguments for another command, such as `polyver run`."""
+        """Yield the options as arguments for another command: `--functions`, `backup.py`.
+
+        Options with their default value are left out.
+        """
         for option, values in (("--functions", self.functions), ("--catalogue", self.catalogue)):
             for value in values or ():
                 yield from (option, value)

@@ -1,4 +1,4 @@
-"""Data for the web page: functions as lineages, phases that use functions, and ActionSet runs."""
+"""Data for the web page: functions as lineages, the phases that use them, and ActionSet runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Blueprint:
     uid: str
     labels: tuple[tuple[str, str], ...]
     phases: tuple[tuple[str, Phase], ...]
-    """Each phase with the name of its action."""
+    """All phases, each with the name of its action."""
     misfits: tuple[frozenset[str], ...]
     """For each phase, the versions that do not take its arguments."""
     problem: str
@@ -54,14 +54,14 @@ class _Blueprint:
 @dataclass(frozen=True, slots=True)
 class _ActionSet:
     wishes: tuple[tuple[str, str, str, str], ...]
-    """For each action: its path, blueprint, name and preferred version."""
+    """Path, blueprint, name and preferred version of each action that has a preferred version."""
     run: PageRun
 
 
 class FunctionsSource(PageSource):
     """Page source of the capability functions.
 
-    The set of functions never changes at run time, but the gates of their versions do.
+    The functions never change while polyver runs, but the gates of their versions do.
     """
 
     capability = _CAPABILITY
@@ -72,7 +72,7 @@ class FunctionsSource(PageSource):
         self._blueprints: dict[Key, _Blueprint] = {}
         self._action_sets: dict[Key, _ActionSet] = {}
         self._wishing: dict[Key, set[Key]] = {}
-        """ActionSets that request a preferred version, by the name of the blueprint."""
+        """ActionSets with a preferred version, by the namespace and name of their blueprint."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -143,7 +143,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield the preferred version of an ActionSet, for each phase that has no `funcVersion`.
+        """Yield a request of the preferred version for each phase without `funcVersion`.
 
         Gates apply to the blueprint, so the dependent has its uid and its labels.
         """
@@ -229,7 +229,10 @@ def _run(name: str, obj: Object) -> PageRun:
 
 
 def _function(snapshot: Any, number: int) -> LineageKey | None:
-    """Return the function of the phase with this index. Return None if the run has no snapshot."""
+    """Return the function that the phase with index `number` calls.
+
+    Return None if the snapshot does not have this phase.
+    """
     action = snapshot.get("action") or {}
     phases = [*(action.get("phases") or ())]
     phases += [action["deferPhase"]] if action.get("deferPhase") else []

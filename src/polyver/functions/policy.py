@@ -1,4 +1,7 @@
-"""Policy by which phases select function versions: `funcVersion`, preferred or stable version."""
+"""Policy by which polyver chooses the function version that a phase calls.
+
+It is the `funcVersion` of the phase, the preferred version or the stable version.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ FUNCTIONS = Policy(
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Parse a `funcVersion`.
+    """Parse the `funcVersion` of a phase.
 
-    The result is always an exact version: `v0.1` means v0.1.0, not a series.
+    The result is always an exact version: `v0.1` means v0.1.0, and not the series 0.1.
     """
     return Exact(SemVer.complete(text))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_SECONDS", "DEFAULT_TIMEOUT", "CallSettings", "FunctionSettings"]
 
 DEFAULT_TIMEOUT = "1h"
-"""Default of `--function-timeout`: the maximum duration of one call."""
+"""The default of `--function-timeout`, the maximum duration of one call."""
 DEFAULT_SECONDS = (nanoseconds(DEFAULT_TIMEOUT) or 0) / 1e9
 """`DEFAULT_TIMEOUT` in seconds."""
 
@@ -25,10 +25,11 @@ class CallSettings:
     seconds: float = DEFAULT_SECONDS
     """Timeout of one call in seconds."""
     allows: frozenset[str] = frozenset()
-    """Permissions for functions; `command` allows local processes."""
+    """Permissions for functions: `command` allows the function `Command` to run programs."""
     in_threads: bool = False
-    """True if calls are made in threads of this process. Only tests use this, for functions that
-    another process cannot load.
+    """True if functions are called in threads of this process.
+
+    Only tests use this, for functions that another process cannot load.
     """
 
 
@@ -37,5 +38,5 @@ class FunctionSettings:
     """Settings of the capability functions."""
 
     functions: Functions | None = None
-    """The functions that blueprints may call; by default, the built-in functions."""
+    """The functions that blueprints may call. None means the built-in functions."""
     calls: CallSettings = field(default_factory=CallSettings)

@@ -1,7 +1,8 @@
 """The main program of the fork server: `python -m polyver.functions.worker_process FD`.
 
-polyver starts this process. Over the socket FD, it first sends the names of the functions to load.
-Later it sends a request for each call; the process then forks a worker process.
+polyver starts this process. Over the socket with the file descriptor FD, polyver first sends the
+names of the functions to load. Later it sends a request for each call, for which this process forks
+a worker process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _NEEDED = (
     "anyio._backends._asyncio",
     "polyver.languages.gotemplate",
 )
-"""Modules that the first API request needs. The fork server imports them once for all workers."""
+"""Modules that the first API request of a worker needs.
+
+The fork server imports them once for all workers.
+"""
 
 
 def main(number: str) -> None:
@@ -58,7 +62,7 @@ Known = Mapping[tuple[str, str, str], Function]
 
 
 def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
-    """Load the functions. Return the functions, and an error message if loading fails."""
+    """Load the functions. Return them, and an error message; it is empty if loading succeeded."""
     sys.path[:] = wanted["path"]
     for file, digest in wanted["files"].items():
         if _digest(Path(file)) != digest:

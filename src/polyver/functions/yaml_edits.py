@@ -1,4 +1,4 @@
-"""Edits of single nodes in a YAML text; all other characters stay unchanged."""
+"""Edits of single nodes in a YAML text. All other characters stay unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Edit:
 
 
 class Places:
-    """A YAML text with its nodes, and edits that are not applied yet."""
+    """A YAML text, its nodes, and the edits that are not applied yet."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -34,10 +34,7 @@ class Places:
         return text
 
     def put(self, fields: Mapping[str, str], *path: str) -> None:
-        """Set fields of the mapping at a path.
-
-        Existing fields are replaced, and other fields are added.
-        """
+        """Set fields of the mapping at a path. Replace existing fields, and add the others."""
         node = self._node(*path)
         if not isinstance(node, yaml.MappingNode):
             return
@@ -52,7 +49,7 @@ class Places:
             self._insert(node, missing)
 
     def append(self, value: str, *path: str) -> None:
-        """Append an item to the list at a path. Do nothing if the list is empty."""
+        """Append an item to the list at a path. Do nothing if the list is missing or empty."""
         node = self._node(*path)
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             return
@@ -86,7 +83,7 @@ class Places:
     def _insert_lines(self, last: yaml.Node, column: int, lines: list[str]) -> None:
         """Insert lines below the line in which a node ends.
 
-        A comment in that line stays in its line.
+        A comment at the end of that line keeps its position.
         """
         end = self._text.find("\n", last.end_mark.index)
         end = len(self._text) if end < 0 else end
@@ -97,7 +94,7 @@ class Places:
 
 
 def _written(value: str, style: str | None) -> str:
-    """Quote a string as in the given YAML style."""
+    """Quote a string in the given YAML style: `"`, `'`, or None for no quotes."""
     if style == '"':
         return json.dumps(value, ensure_ascii=False)
     return f"'{value}'" if style == "'" else value

@@ -31,7 +31,7 @@ class InvalidJsonPath(PolyverError):
 
 
 class _Misfit(Exception):
-    """A step of a path does not fit the value, such as an index if the value is no list."""
+    """A step of a path does not fit the value: for example, an index if the value is not a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class JsonPath:
 
     text: str
     leading: tuple[str, ...]
-    """The names of the fields at the beginning of the path."""
+    """The names of the fields up to the first step that is not a field."""
     steps: tuple[Step, ...]
-    """The steps of the path after `leading`."""
+    """The steps after the fields in `leading`, beginning with an index, a filter or `*`."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the fields if the path consists only of fields; None otherwise."""
+        """The names of the fields of a path such as `.spec.size`; None if it has other steps."""
         return None if self.steps else self.leading
 
     def find(self, value: Any) -> list[Any]:
@@ -274,7 +274,10 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Return the values and all values inside them, depth first; leave out empty values."""
+    """Return the values and all values inside them, for `..`; leave out empty values.
+
+    A value comes directly before the values inside it.
+    """
     found: list[Any] = []
     waiting = values[::-1]
     while waiting:

@@ -1,1 +1,4 @@
-"""`polyver why` and `polyver impact`: the uses of releases in all capabilities, with reasons."""
+"""`polyver why` and `polyver impact`: which releases are used, by which objects, and why.
+
+Each capability answers for its own kinds.
+"""

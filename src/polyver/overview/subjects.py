@@ -13,7 +13,7 @@ __all__ = ["explain_object", "list_users"]
 def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) -> None:
     """Print the versions that an object uses, and why.
 
-    The capability that knows the kind of the object prints them.
+    The question goes to the first capability that knows the kind of the object.
     """
     for subject in _subjects(capabilities, question.kind):
         if subject.why is not None:
@@ -24,7 +24,7 @@ def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) ->
 def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> None:
     """Print the users of a release.
 
-    The capability that knows the kind of the release prints them.
+    The question goes to the first capability that knows what was named, such as a package.
     """
     for subject in _subjects(capabilities, question.text.partition("/")[0]):
         if subject.impact is not None:
@@ -33,9 +33,9 @@ def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> 
 
 
 def _subjects(capabilities: Sequence[Capability], kind: str) -> Iterator[Subject]:
-    """Yield the subjects that name a kind.
+    """Yield the subjects of capabilities that name `kind`, and then those without names.
 
-    After them, yield the subjects that answer for all other kinds.
+    Subjects without names answer for all other kinds.
     """
     subjects = [subject for each in capabilities for subject in each.subjects()]
     yield from (each for each in subjects if kind.lower() in each.names)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from polyver.capability.gates import SYSTEM_NAMESPACE, is_target
 from polyver.capability.rollouts import POLICIES
 from polyver.client import Client
+from polyver.controllers.egress import AllowedHttp
 from polyver.core import PolyverError, listed
 from polyver.core.rollout_checks import HttpCheck, PrometheusCheck
 from polyver.kube.objects.kinds import ResourceKind
@@ -15,7 +16,13 @@ from polyver.kube.objects.status import Cause, invalid
 from polyver.rollouts.kinds import POLICIES as POLICY_KIND
 from polyver.rollouts.kinds import ROLLOUTS
 from polyver.rollouts.names import BLUEPRINT_FUNCTION, CLUSTER_SCOPED, TARGET_KINDS, lineage_of
-from polyver.rollouts.rules import RULES, call_problems, read_rules
+from polyver.rollouts.rules import (
+    RULES,
+    InvalidRolloutRules,
+    RolloutRules,
+    call_problems,
+    read_rules,
+)
 from polyver.webhook.configurations import AdmissionRegistration
 
 if TYPE_CHECKING:
@@ -42,8 +49,11 @@ ROLLOUTS_WANTED: Final = tuple(
 class RolloutChecks:
     """Refuses policies and rollouts that cannot be executed, and a second policy of a lineage."""
 
-    def __init__(self, client: Client, enabled: Mapping[tuple[str, str], bool]) -> None:
+    def __init__(
+        self, client: Client, enabled: Mapping[tuple[str, str], bool], http: AllowedHttp
+    ) -> None:
         self._client = client
+        self._http = http
         self._enabled = enabled
         """The groups and kinds of lineages that rollouts can move here.
 
@@ -72,7 +82,7 @@ class RolloutChecks:
             raise invalid(review.kind, review.name, problems)
 
     def _policy_problems(self, obj: dict[str, Any], spec: dict[str, Any]) -> list[Cause]:
-        found = _rules_problems(spec)
+        found = _rules_problems(spec, self._http)
         namespace = obj["metadata"].get("namespace", "")
         targets = spec.get("targets") or []
         if not targets:
@@ -152,7 +162,7 @@ class RolloutChecks:
         if spec.get("policyRef"):
             return found
         targets = [spec["target"]]
-        found += [*_rules_problems(spec), *self._call_problems(spec, targets)]
+        found += [*_rules_problems(spec, self._http), *self._call_problems(spec, targets)]
         return [*found, *_run_problems(spec, targets)]
 
 
@@ -168,19 +178,27 @@ def _run_problems(spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[C
     ]
 
 
-def _rules_problems(spec: dict[str, Any]) -> list[Cause]:
+def _rules_problems(spec: dict[str, Any], http: AllowedHttp) -> list[Cause]:
     """Return the errors in the steps, checks and other rules."""
     rules, problems = read_rules(spec)
     found = [_cause(each) for each in problems]
-    for number, check in enumerate(rules.checks if rules is not None else ()):
-        if isinstance(check, PrometheusCheck | HttpCheck):
-            [name] = [key for key, value in spec["checks"][number].items() if value is not None]
-            told = "Invalid value: this version of polyver does not evaluate this check"
-            found.append(Cause(f"spec.checks[{number}].{name}", told))
-    if rules is not None and rules.notify:
-        told = "Invalid value: this version of polyver sends no notifications"
-        found.append(Cause("spec.notify", told))
+    for at, url in _urls(rules) if rules is not None else ():
+        try:
+            http.server(url)
+        except PolyverError as error:
+            found.append(_cause(InvalidRolloutRules(error.fact, at=at, hint=error.hint)))
     return found
+
+
+def _urls(rules: RolloutRules) -> Iterator[tuple[str, str]]:
+    """Yield the URLs to which the rules send requests, with their paths."""
+    for number, check in enumerate(rules.checks):
+        if isinstance(check, PrometheusCheck):
+            yield f"spec.checks[{number}].prometheus.address", check.address
+        if isinstance(check, HttpCheck):
+            yield f"spec.checks[{number}].http.url", check.url
+    for number, each in enumerate(rules.notify):
+        yield f"spec.notify[{number}].url", each.url
 
 
 def _cause(error: PolyverError) -> Cause:

@@ -18,12 +18,14 @@ __all__ = ["CAPABILITY"]
 def _contribution(settings: None, around: Surroundings) -> Contribution:
     """Return the contribution that moves the releases of all other capabilities in steps."""
     from polyver.capability.gates import SYSTEM_NAMESPACE
+    from polyver.controllers.egress import AllowedHttp
     from polyver.rollouts.admission import ROLLOUTS_WANTED, RolloutChecks
     from polyver.rollouts.controller import RolloutController
     from polyver.rollouts.kinds import GROUP, POLICIES, ROLLOUTS
     from polyver.rollouts.names import FREEZE
 
     del settings
+    http = around.http or AllowedHttp()
 
     def targets(client: Client) -> list[RolloutTargets]:
         makers = [each.rollout_targets for each in around.others if each.rollout_targets]
@@ -35,9 +37,9 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
     policies, rollouts = POLICIES.names.plural, ROLLOUTS.names.plural
     return Contribution(
         kinds=(POLICIES, ROLLOUTS),
-        links=lambda client: [RolloutChecks(client, enabled(client))],
+        links=lambda client: [RolloutChecks(client, enabled(client), http)],
         wanted=ROLLOUTS_WANTED,
-        controllers=lambda client: [RolloutController(client, targets(client))],
+        controllers=lambda client: [RolloutController(client, targets(client), http)],
         rights=(
             Right(GROUP, policies, READ),
             Right(GROUP, f"{policies}/status", ("update",)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from polyver.core.rollout import CheckResult, CohortCounts, ReadyCheck, RolloutProgress, check_ready
 from polyver.core.rollout_checks import (
@@ -34,6 +34,8 @@ class CheckedStep:
     """Returns the calls with the release, and with other releases, since a time."""
     shown: Sequence[CheckResult]
     """The results before this evaluation."""
+    answers: Mapping[int, CheckResult] = field(default_factory=dict)
+    """The results of checks on other servers in this step, by the number of the check."""
 
     def results(self, checks: Sequence[RolloutCheck]) -> tuple[CheckResult, ...]:
         """Return the result of each check; none before the first step."""
@@ -55,7 +57,7 @@ class CheckedStep:
             return self._lasting(number, self._latency(check))
         assert isinstance(check, PrometheusCheck | HttpCheck)
         name = "http" if isinstance(check, HttpCheck) else "prometheus"
-        return CheckResult(name, "Waiting", "this version of polyver does not evaluate it")
+        return self.answers.get(number, CheckResult(name, "Waiting", "there is no answer yet"))
 
     def _lasting(self, number: int, result: CheckResult) -> CheckResult:
         shown = self.shown[number] if number < len(self.shown) else None

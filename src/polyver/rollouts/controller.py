@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from polyver.capability.gates import (
@@ -23,11 +24,14 @@ from polyver.capability.rollouts import POLICIES, RolloutTargets
 from polyver.client import Change, Client, Clock, GroupVersionResource, SystemClock, find, timestamp
 from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.egress import AllowedHttp
 from polyver.controllers.events import Events
+from polyver.controllers.outgoing import HttpRequests
 from polyver.controllers.statuses import write_status
 from polyver.core import Gate, PolyverError, listed
 from polyver.core.plain import Object
 from polyver.core.rollout import (
+    CheckResult,
     CohortCounts,
     Exposure,
     Observations,
@@ -49,12 +53,15 @@ from polyver.rollouts.names import (
     RolloutRequest,
     request_in,
 )
+from polyver.rollouts.notifying import Notifier
+from polyver.rollouts.observing import CheckObserver
 from polyver.rollouts.policies import (
     older_policy,
     releases_to_start,
     rollout_name,
     surplus_rollouts,
     unmarked_releases,
+    unused_name,
 )
 from polyver.rollouts.rules import RULES, RolloutRules, call_problems, read_rules
 from polyver.rollouts.status import (
@@ -150,6 +157,7 @@ class RolloutController(Controller[RolloutKey]):
         self,
         client: Client,
         targets: Sequence[RolloutTargets],
+        http: AllowedHttp = AllowedHttp(),  # noqa: B008 - it is immutable
         *,
         clock: Clock | None = None,
         log: Log | None = None,
@@ -163,7 +171,10 @@ class RolloutController(Controller[RolloutKey]):
 
         So durations do not change when somebody sets the clock of the machine.
         """
-        self._events = Events(client, self._clock, log or Log(), component="polyver")
+        log, requests = log or Log(), HttpRequests(http)
+        self._events = Events(client, self._clock, log, component="polyver")
+        self._observer = CheckObserver(requests, self._clock, log)
+        self._notifier = Notifier(client, requests, self._clock, self._events, log)
         self._rollouts: dict[RolloutKey, _Known] = {}
         self._active: dict[LineageName, set[RolloutKey]] = {}
         """The active rollouts of each lineage."""
@@ -185,6 +196,8 @@ class RolloutController(Controller[RolloutKey]):
         for task in self._preflights.values():
             task.cancel()
         await asyncio.gather(*self._preflights.values(), return_exceptions=True)
+        await self._observer.close()
+        await self._notifier.close()
 
     def _observe_policy(self, kind: ResourceKind, change: Change[Any]) -> Iterable[RolloutKey]:
         del kind
@@ -217,6 +230,7 @@ class RolloutController(Controller[RolloutKey]):
             self._rollouts.pop(key, None)
             self._decided_at.pop(key, None)
             self._reports.pop(key, None)
+            self._observer.forget(key)
             if (task := self._preflights.pop(key, None)) is not None:
                 task.cancel()
         else:
@@ -283,14 +297,15 @@ class RolloutController(Controller[RolloutKey]):
         releases = await targets.releases(lineage)
         for release, closed in unmarked_releases(releases):
             await targets.write_gate(lineage, release.name, Gate(name) if closed else None)
-        known = [each.request for each in self._rollouts.values() if each.request is not None]
-        started = {each.to for each in known if each.lineage == lineage}
-        for release in releases_to_start(lineage, releases, started):
+        known = [self._rollouts[key].request for key in self._active.get(lineage, ())]
+        active = {each.to for each in known if each is not None}
+        used = [key.name for key in self._rollouts if key.namespace == lineage.policy_namespace]
+        for release in releases_to_start(lineage, releases, active):
             made = {
                 "apiVersion": "polyver.dev/v1alpha1",
                 "kind": "Rollout",
                 "metadata": {
-                    "name": rollout_name(lineage, release.name),
+                    "name": unused_name(rollout_name(lineage, release.name), used),
                     "namespace": lineage.policy_namespace,
                 },
                 "spec": {
@@ -340,6 +355,7 @@ class RolloutController(Controller[RolloutKey]):
         obj = await find(self._client, ROLLOUTS_ON, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None  # deleting a rollout opens nothing
+        obj = await self._notifier.settle(obj, partial(self.wake, key))
         status = obj.get("status") or {}
         now = self._started_at + self._clock.time()
         request, progress = request_in(obj), progress_in(status).at(now, longest=longest)
@@ -354,8 +370,8 @@ class RolloutController(Controller[RolloutKey]):
             if not progress.state.is_final:
                 await self._tell_problem(obj, request, data, problems, releases)
             return None
-        if not release.is_published:
-            return Requeue(_EVERY)
+        if not release.is_published and not progress.state.is_final:
+            return await self._tell_unpublished(obj, release)
         moment = self._clock.now()
         case = _Case(key, obj, request, progress, targets, releases, rules, data, now, moment)
         opens_at = None
@@ -364,15 +380,39 @@ class RolloutController(Controller[RolloutKey]):
         else:
             plan, observed, opens_at = await self._decide(case)
             await self._tell(case, plan, observed)
-        if (gate := _gate(key.name, plan)) != release.gate or not release.is_marked:
-            await targets.write_gate(request.lineage, release.name, gate)
+        await self._write_gate(case, release, _gate(key.name, plan))
         if progress.state.is_final:
+            self._observer.forget(key)
             return await self._tell_returned(case)
         if plan.progress.state.is_final:
             return Requeue(_EVERY)
         times = [plan.wake_at - now] if plan.wake_at is not None else []
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
+
+    async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
+        """Write the gate of the release, if it has another one.
+
+        A finished rollout writes it only if no other rollout has written it since.
+        """
+        names = case.key.name, case.request.policy
+        is_mine = release.gate is not None and release.gate.rollout in names
+        if case.progress.state.is_final and not is_mine:
+            return
+        if gate != release.gate or not release.is_marked:
+            await case.targets.write_gate(case.request.lineage, release.name, gate)
+
+    async def _tell_unpublished(self, obj: Object, release: ReleaseObject) -> Requeue:
+        """Report that nobody can use the release yet, if it stays so for some time."""
+        created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
+        if (self._clock.now() - created).total_seconds() < _POLLED:
+            return Requeue(_EVERY)
+        reason = f"waits until {release.name} can be used; see the conditions of this revision"
+        fact = DesiredCondition("Completed", "False", "NotPublished", reason)
+        conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
+        status = {**(obj.get("status") or {}), "reason": reason, "conditions": conditions}
+        await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER)
+        return Requeue(_POLLED)
 
     async def _tell_returned(self, case: _Case) -> Requeue | None:
         """Report how many followers still use a release that was taken back, until none does."""
@@ -434,7 +474,16 @@ class RolloutController(Controller[RolloutKey]):
             case.now,
             lambda since: case.targets.calls(lineage, to, since=since),
             checks_in(case.obj.get("status") or {}),
+            self._answers(case, counts),
         )
+
+    def _answers(self, case: _Case, counts: CohortCounts) -> Mapping[int, CheckResult]:
+        """Return the last results of the checks on other servers."""
+        if not (number := case.progress.step):
+            return {}
+        wake = partial(self.wake, case.key)
+        moved, checks = not counts.waiting, case.rules.checks
+        return self._observer.results(case.key, checks, step=number, has_moved=moved, wake=wake)
 
     def _superseded_by(self, case: _Case) -> str:
         """Return the newer release that takes the followers of this one, if its rollout may start.

@@ -120,11 +120,11 @@ class PrometheusCheckSpec:
     address: str
     """The URL of Prometheus: http://prometheus.monitoring:9090."""
     query: str
-    """The query, whose result is a scalar or a vector with one sample."""
+    """The query, whose result is a scalar or a vector."""
     below: float | None
-    """The result must be smaller than this."""
+    """All values of the result must be smaller than this."""
     above: float | None
-    """The result must be larger than this."""
+    """All values of the result must be larger than this."""
 
 
 @part
@@ -302,6 +302,14 @@ class RolloutV1Alpha1:
             step: int
             message: str | None
 
+        class Notification:
+            event: Event
+            notify: int
+            """The number of the entry in `notify`, from 0."""
+            step: int
+            time: Time
+            message: str | None
+
         class Exposure:
             share: float
             labels: list[dict[str, str]] | None
@@ -325,6 +333,8 @@ class RolloutV1Alpha1:
         """The followers that may use the release."""
         memory: dict[str, Any] | None
         """What the controller needs to continue after a restart."""
+        notifications: list[Notification] | None
+        """The notifications that have not been sent yet."""
         history: list[Entry] | None
         """The changes of the state, oldest first."""
         conditions: Annotated[list[Condition], ListMap("type")] | None

@@ -57,18 +57,26 @@ def unmarked_releases(releases: Sequence[ReleaseObject]) -> Iterator[tuple[Relea
 
 
 def releases_to_start(
-    lineage: LineageName, releases: Sequence[ReleaseObject], started: Collection[str]
+    lineage: LineageName, releases: Sequence[ReleaseObject], active: Collection[str]
 ) -> Iterator[ReleaseObject]:
-    """Yield the closed releases that never had a rollout.
+    """Yield the releases that a policy has closed, and that have no active rollout.
 
-    Only a user restarts a rollout that was deleted, because deleting it opened nothing.
+    `active` are the releases with an active rollout. If a rollout was deleted, the gate of its
+    release still has the name of the rollout: only a user starts another one, because deleting it
+    opened nothing.
     """
     for each in releases:
         gate = each.gate
-        if gate is None or not each.is_marked or each.name in started:
+        if gate is None or not each.is_marked or each.name in active:
             continue
-        if not gate.step and not gate.returns and gate.rollout != rollout_name(lineage, each.name):
+        if not gate.step and not gate.returns and not _is_rollout(gate.rollout, lineage, each.name):
             yield each
+
+
+def _is_rollout(name: str, lineage: LineageName, release: str) -> bool:
+    """Report whether a gate has the name of a rollout of the release, and not of a policy."""
+    first = rollout_name(lineage, release)
+    return name == first or (name.startswith(f"{first}-") and name.rpartition("-")[2].isdecimal())
 
 
 def surplus_rollouts(finished: Iterable[tuple[str, str]]) -> list[str]:

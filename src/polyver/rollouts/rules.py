@@ -183,7 +183,11 @@ def _prometheus(check: _Data, at: str) -> PrometheusCheck:
         raise InvalidRolloutRules(fact, at=at)
     if not check["query"].strip():
         raise InvalidRolloutRules("the query is empty", at=f"{at}.query")
-    return PrometheusCheck(_url(check["address"], f"{at}.address"), check["query"], **limits)
+    address = _url(check["address"], f"{at}.address")
+    if re.search("[?#]", address):
+        fact = f"the address of a Prometheus has no query: {address!r}"
+        raise InvalidRolloutRules(fact, at=f"{at}.address", hint="write it in the field query")
+    return PrometheusCheck(address, check["query"], **limits)
 
 
 def _http(check: _Data, at: str) -> HttpCheck:

@@ -18,6 +18,7 @@ from polyver.core.rollout import (
     RolloutState,
 )
 from polyver.kube.objects.conditions import DesiredCondition, set_conditions
+from polyver.rollouts.notices import pending_notices
 
 __all__ = [
     "RolloutObservation",
@@ -111,6 +112,10 @@ def rollout_status(
     }
     if progress.reason:
         status["reason"] = progress.reason
+    moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    earlier = progress_in(before)
+    if notices := pending_notices(before, earlier, progress, observed.rules, time=moment):
+        status["notifications"] = notices
     if observed.preflight is not None:
         status["preflight"] = dict(observed.preflight)
     if observed.checks:

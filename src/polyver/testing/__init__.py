@@ -1,7 +1,7 @@
 """The public test kit, with which users of polyver test their own platforms.
 
-In every test run, pytest imports this Python package to load the plugin. So all other modules are
-imported only on demand.
+pytest imports this Python package in every test run, to load the plugin. So all other modules are
+imported only when a test uses them.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,7 @@
-"""Find the Kubernetes programs: in the folder KUBEBUILDER_ASSETS, or built by `make kube`."""
+"""Find the Kubernetes programs (etcd, kube-apiserver and others) that a LocalCluster runs.
+
+They are in the folder KUBEBUILDER_ASSETS, or were built by `make kube`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ class NoAssets(PolyverError):
 
 
 def find_assets() -> Path:
-    """Find the folder with the Kubernetes programs: KUBEBUILDER_ASSETS, or the newest build."""
+    """Find the folder with the Kubernetes programs: KUBEBUILDER_ASSETS, or the newest build.
+
+    Raise NoAssets if there is none.
+    """
     return given_assets() or _newest_built()
 
 
@@ -43,7 +49,7 @@ def missing_programs(folder: Path) -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder in which `make kube` builds: one folder for each release and platform."""
+    """Return the folder in which `make kube` builds; it has a folder for each build."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "polyver" / "kube"
 

@@ -60,7 +60,7 @@ DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 class ClusterError(PolyverError):
-    """The cluster did not start; the message names the process and shows the end of its log."""
+    """The cluster did not start; the message names the process and has the end of its log."""
 
 
 class LocalCluster:
@@ -124,7 +124,10 @@ class LocalCluster:
         servers.wait_for("kube-controller-manager", self._answers(DEFAULT_ACCOUNT), deadline)
 
     def restart_controllers(self) -> None:
-        """Restart the controllers, so that they find new kinds now, and not up to 30 s later."""
+        """Restart the controllers, so that they find new kinds now.
+
+        Without a restart, they find a new kind up to 30 s later.
+        """
         self._servers.start("kube-controller-manager", *self._controller_flags())
 
     def _write_files(self) -> None:
@@ -205,7 +208,7 @@ class LocalCluster:
 
 
 class _Servers:
-    """The servers that one supervisor process runs, each with a log file in the folder."""
+    """The servers that one supervisor process runs, each with its log file in the folder."""
 
     LOOK_EVERY = 0.02
     LOG_LINES = 15
@@ -278,7 +281,10 @@ def _servers(assets: Path, own_folder: Path | None) -> Iterator[_Servers]:
 
 @contextmanager
 def _reserved_port() -> Iterator[int]:
-    """Yield a free port, reserved with SO_REUSEPORT, so that only the server can bind it."""
+    """Yield a free port that no other process can take: it is reserved with SO_REUSEPORT.
+
+    The server must bind it with the same option.
+    """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind((LOOPBACK, 0))

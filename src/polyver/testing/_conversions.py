@@ -36,8 +36,9 @@ __all__ = ["ConversionCase", "check_conversions", "check_law", "conversion_cases
 class ConversionCase:
     """A row of a table test: an object, the version to convert it to, and the expected result.
 
-    If neither `output` nor `error` is given, the test passes if the conversion succeeds. Preserved
-    fields are compared only if `output` has preserved fields.
+    `output` is the expected object, or `error` a part of the expected error message. With neither,
+    the test passes if the conversion succeeds. Preserved fields are compared only if `output` has
+    preserved fields.
     """
 
     name: str
@@ -45,10 +46,10 @@ class ConversionCase:
     input: Object
     output: Object | None = None
     error: str | None = None
-    """A part of the message of the expected error."""
+    """A part of the message of the expected error; None if no error is expected."""
 
     def check(self, kind: Kind | Converter) -> None:
-        """Convert the object; fail with the differences if the result is not as expected."""
+        """Convert the object; if the result is not as expected, fail with the differences."""
         problem = self._problem(_converter(kind))
         if problem:
             raise AssertionError(f"{self.name}: {problem}")
@@ -81,7 +82,7 @@ def _yaml(obj: Object) -> list[str]:
 
 
 def check_conversions(kind: Kind | Converter, cases: Iterable[ConversionCase]) -> None:
-    """Check all rows of a table, and report each row that fails."""
+    """Check all rows of a table; fail with a report of all rows that fail."""
     converter = _converter(kind)
     problems = [f"{case.name}: {found}" for case in cases if (found := case._problem(converter))]
     if problems:
@@ -98,8 +99,8 @@ def conversion_cases(cases: Sequence[ConversionCase]) -> pytest.MarkDecorator:
 def check_law(kind: Kind | Converter, *, examples: int = 200, seed: int = 0) -> None:
     """Check conversions on generated objects, as `polyver check` does; needs hypothesis.
 
-    If a finding is breaking, the check fails. The message has each breaking finding, with the
-    smallest object that shows it.
+    If there is a breaking finding, fail. The message has each breaking finding, with the smallest
+    object that shows it.
     """
     found = check(kind, examples=examples, seed=seed).findings
     breaking = [each for each in found if each.severity is FindingSeverity.BREAKING]
@@ -149,7 +150,7 @@ def walk_versions(
 
 
 def _between(versions: Sequence[str], least: str | None, most: str | None) -> list[str]:
-    """Return the versions from `least` to `most`, the version with the lowest priority first."""
+    """Return the versions from `least` to `most`, in ascending order of their priority."""
     low = KubeVersion.parse(least) if least is not None else None
     high = KubeVersion.parse(most) if most is not None else None
     order = sorted(versions, key=KubeVersion.parse)
@@ -204,7 +205,7 @@ class _OnServer:
             raise PolyverError(fact)
 
     def _resource(self, version: str) -> Object | None:
-        """Return the server's description of the kind in a version."""
+        """Return what discovery reports about the kind in a version; None if it is not served."""
         listed = ask(self._server, "GET", self._root(version))["resources"]
         kind = self._seed.get("kind")
         return next((e for e in listed if e["kind"] == kind and "/" not in e["name"]), None)

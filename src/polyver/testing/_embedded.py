@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from polyver.app.capabilities import Choices, UnknownCapability, current_name
 from polyver.app.embedded import Embedded, EmbeddedSettings, Opens, embedded
 from polyver.compositions.settings import PackageSettings
+from polyver.controllers.egress import AllowedHttp
 from polyver.definitions.options import DefinitionSettings
 from polyver.functions.settings import CallSettings, FunctionSettings
 from polyver.testing._requests import ask
@@ -31,7 +32,7 @@ __all__ = ["EmbeddedServer"]
 
 
 def _current(capability: str) -> str:
-    """Return the current name of a capability; warn about an old name, refuse an unknown name."""
+    """Return the current name of a capability; warn about an old, refuse an unknown name."""
     try:
         found = current_name(capability)
     except UnknownCapability as error:
@@ -58,6 +59,8 @@ class EmbeddedServer:
     users, with the capability `definitions`.
     - `packages`: a file that lists the composition functions that may run, with the capability
     `compositions`. With `runtime`, they are served by this runtime instead of by processes.
+    - `allow_http`: servers to which polyver may send the requests of rollouts, as for the option
+    `--allow-http` of `polyver up`.
     - `page`: whether to serve the page. The attribute `page` is the URL of the page, with a token.
     """
 
@@ -82,6 +85,7 @@ class EmbeddedServer:
         semver_gate: GatePolicy = "refuse",
         packages: Path | None = None,
         runtime: Runtime | None = None,
+        allow_http: Iterable[str] = (),
         page: bool = False,
         opens: Opens | None = None,
     ) -> None:
@@ -97,6 +101,7 @@ class EmbeddedServer:
                     "definitions": DefinitionSettings(semver_gate),
                     "compositions": PackageSettings(packages, runtime=runtime),
                 },
+                AllowedHttp.read(allow_http),
             ),
             kinds=tuple(kinds),
             page_port=0 if page else None,
@@ -128,7 +133,7 @@ class EmbeddedServer:
     def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request as an administrator; return the decoded response, or raise an ApiError.
 
-        Use this method to set up a test. If you test a client, let the client send its own
+        Use this method to prepare a test. If you test a client, let the client send its own
         requests.
         """
         return ask(self, method, path, body)

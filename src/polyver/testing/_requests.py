@@ -18,7 +18,7 @@ _PAUSE: Final = 0.1
 
 
 class ApiEndpoint(Protocol):
-    """The attributes that EmbeddedServer and LocalCluster share."""
+    """What EmbeddedServer and LocalCluster have in common, so that a test can use either."""
 
     @property
     def url(self) -> str: ...
@@ -34,7 +34,7 @@ def ask(server: ApiEndpoint, method: str, path: str, body: object = None) -> Any
     """Send a request; return the decoded response, or raise an ApiError.
 
     For a short time after a CRD was created, kube-apiserver refuses requests for its kind with 429.
-    A refused request was not processed, so it is sent again.
+    It has not processed these requests, so this function sends them again.
     """
     end = time.monotonic() + _PATIENCE
     while True:
@@ -62,7 +62,10 @@ def _answer(server: ApiEndpoint, method: str, path: str, body: object) -> tuple[
 
 
 def _refusal(code: int, told: bytes) -> ApiError:
-    """Build the ApiError for a response; for an unknown path, the server responds in plain text."""
+    """Build the ApiError for an error response, whose body is a Status or plain text.
+
+    For an unknown path, the server responds with plain text.
+    """
     try:
         return ApiError.from_status(json.loads(told))
     except ValueError:

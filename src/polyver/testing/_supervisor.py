@@ -48,11 +48,11 @@ def main(owner: int, *folders: str) -> None:
 
 
 def _lines_while_alive(owner: int) -> Iterator[bytes]:
-    """Yield lines of stdin, or an empty line after an interval, until stdin or the owner ends.
+    """Yield the lines of stdin, and an empty line after each interval without a line.
 
-    Both stdin and the owner process must be watched. If the owner ends, a fork of the owner may
-    keep stdin open. On systems other than Linux, the parent of this process may not change
-    immediately when the owner ends.
+    Stop when stdin or the owner ends. Both must be watched: if the owner ends, a fork of the owner
+    may keep stdin open, and on systems other than Linux, the parent of this process may not change
+    immediately.
     """
     buffer = b""
     while os.getppid() == owner:
@@ -92,7 +92,10 @@ def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _die_with(supervisor: int) -> Callable[[], None] | None:
-    """Build a function that ends a server with its supervisor, even after SIGKILL; Linux only."""
+    """Build a function for a new server process, which makes it end together with the supervisor.
+
+    It works even if the supervisor gets SIGKILL, but only on Linux; elsewhere, return None.
+    """
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl

@@ -23,7 +23,7 @@ __all__ = ["Kube", "kube", "kube_server"]
 
 @dataclass(frozen=True, slots=True)
 class Kube:
-    """A server, and a namespace on it for one test."""
+    """A running server, and a namespace on this server for one test."""
 
     server: EmbeddedServer
     namespace: str

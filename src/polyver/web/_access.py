@@ -1,7 +1,7 @@
-"""Access control for the page: a browser first sends a token, and then a cookie.
+"""Access control for the page: a browser sends a token first, and a cookie afterwards.
 
-The page is read-only, and is served on the loopback address. It must be protected from other users
-of the machine, and from web sites that make a browser send requests to the page.
+The page is read-only, and is served on the loopback address. Other users of the machine must not
+read it, and neither must web sites that make a browser send requests to the page.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _LOCAL = frozenset(("127.0.0.1", "localhost", "[::1]"))
 
 
 def host_is_local(host: str) -> bool:
-    """Report whether a Host header names this machine by a name that no one else can register.
+    """Report whether a Host header names this machine by a name that nobody else can register.
 
-    A web site may let its own name resolve to 127.0.0.1. The browser then sends this name in the
-    Host header, and is refused. Any port is accepted, so that port forwarding works.
+    A web site can let its own name resolve to 127.0.0.1, so that browsers send requests to the
+    page. Such a browser sends the name of the web site in the Host header, and the page refuses the
+    request. Any port is accepted, so that port forwarding works.
 
     >>> host_is_local("127.0.0.1:6451"), host_is_local("evil.example:6451")
     (True, False)
@@ -43,14 +44,14 @@ class LoginRedirect:
 
 
 class PageAuthenticator:
-    """Checks tokens and cookies."""
+    """Checks the token or the cookie of a request."""
 
     def __init__(self, token: str) -> None:
         self._key = token.encode()
         self._name = f"polyver-{hashlib.sha256(b'name' + self._key).hexdigest()[:8]}"
 
     def entered(self, path: str, query: str, now: float) -> LoginRedirect | None:
-        """Return the redirect for a URL with a valid token; None if the URL has no valid token."""
+        """Return the redirect for a URL with a valid token; None for every other URL."""
         pairs = parse_qsl(query, keep_blank_values=True)
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None

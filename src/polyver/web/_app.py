@@ -47,7 +47,7 @@ __all__ = ["application", "opened"]
 _MOST_TEXT = 200
 _MOST_STREAMS = 64
 _CALM = 1.0
-"""Minimum seconds between two notifications of changes to a browser."""
+"""The minimum number of seconds between two notifications to a browser about changes."""
 _HEARTBEAT = 15.0
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
@@ -57,7 +57,7 @@ _STATIC = {
 
 
 def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, PageInformers]:
-    """Build the page model and its informers, and start the sources."""
+    """Build the page model and its informers; each source begins to fill the model."""
     book, following = PageModel(), PageInformers(client)
     for source in sources:
         book.sections[source.capability] = source.description
@@ -66,7 +66,7 @@ def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, Pa
 
 
 def application(book: PageModel, following: PageInformers, ending: asyncio.Event) -> Starlette:
-    """Build the ASGI application for authenticated users."""
+    """Build the ASGI application that serves the page to users who are signed in."""
     site = _Site(book, following, ending)
     routes = [
         Route("/", site.overview),
@@ -91,7 +91,7 @@ def application(book: PageModel, following: PageInformers, ending: asyncio.Event
 
 
 class _Site:
-    """Answers requests from the page model."""
+    """Answers requests for pages and for `/api` with data from the page model."""
 
     def __init__(self, book: PageModel, following: PageInformers, ending: asyncio.Event) -> None:
         self._book = book
@@ -198,7 +198,10 @@ class _Site:
         return response
 
     async def _told(self) -> AsyncIterator[bytes]:
-        """Yield new revisions of the model, at most one in `_CALM` seconds, and heartbeats."""
+        """Yield events for a browser: each new revision of the model, and heartbeats.
+
+        Between two revisions at least `_CALM` seconds pass.
+        """
         self._streams += 1
         seen = -1
         try:
@@ -213,9 +216,9 @@ class _Site:
             self._streams -= 1
 
     async def _until(self, happens: Any, patience: float) -> bool:
-        """Wait until an awaitable completes or the server shuts down.
+        """Wait until `happens` is done or the server shuts down, but at most `patience` seconds.
 
-        Return False if neither happens before the timeout.
+        Return False if the time is over before.
         """
         tasks = [asyncio.ensure_future(each) for each in (happens, self._ending.wait())]
         try:

@@ -45,16 +45,22 @@ T = TypeVar("T")
 Data = dict[str, Any]
 
 PAGE = 50
-"""The number of rows on one page."""
+"""The number of rows on one page of a list."""
 LINEAGES = 200
-"""The number of lineages on one page (more than `PAGE`, as their rows are shorter)."""
+"""The number of lineages on one page of the list; as the rows are short, more than `PAGE`."""
 RELEASES = 200
-"""This number of the highest releases of a lineage are shown, and all releases in use."""
+"""The maximum number of releases that are shown for a lineage: the highest ones.
+
+Lower releases are shown too if a dependent uses them.
+"""
 _MOST_ATTENTION = 100
 
 
 def overview_data(book: PageModel, *, text: str = "", capability: str = "", page: int = 1) -> Data:
-    """Return one page of lineages, optionally filtered by a search text, and all concerns."""
+    """Return one page of the list of lineages, and all concerns.
+
+    `text` is a search text, and `capability` the name of a capability; both limit the list.
+    """
     known = [each for each in book.lineages() if _fits(each, text, capability)]
     order = {name: number for number, name in enumerate(book.sections)}
     known.sort(key=lambda each: order.get(_shown(each).where.capability, len(order)))
@@ -157,7 +163,7 @@ def _where(where: LineageKey) -> Data:
 
 
 def _users(known: LineageRecord) -> dict[str, int]:
-    """Count the references that get each release; "" counts references without a release."""
+    """Count how many references get each release; the key "" counts unresolved references."""
     found: dict[str, int] = {}
     for answer in known.answers:
         name = answer.found.release.name if isinstance(answer.found, Resolution) else ""
@@ -233,7 +239,10 @@ def _answer(found: Resolution | NoMatch) -> Data:
 
 
 def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
-    """Return the reasons why a reference gets its release, and why it gets no other release."""
+    """Return why a reference gets its release, and why it gets none of the other releases.
+
+    Return None if there is no such reference.
+    """
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
     if known is None or asked is None:
@@ -252,7 +261,10 @@ def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | 
 
 
 def _concerns(known: LineageRecord) -> Iterator[Data]:
-    """Yield the concerns about a lineage: errors, unresolved references, deprecated releases."""
+    """Yield what users should look at in a lineage.
+
+    These are errors, unresolved references, and references that get a deprecated release.
+    """
     shown = _shown(known)
     if shown.problem:
         yield _concern("error", shown, fact=shown.problem)
@@ -303,7 +315,7 @@ def _concern_of(each: UnresolvedRequest) -> Data:
 
 
 def dependents_data(book: PageModel, *, text: str = "", page: int = 1) -> Data:
-    """Return one page of dependents, optionally filtered by a search text."""
+    """Return one page of the list of dependents; a search text limits the list."""
     lowered = text.lower()
     names = sorted(each for each in book.dependents if lowered in each.lower())
     found = _paged(names, page)
@@ -323,7 +335,7 @@ def _counted(book: PageModel, name: str) -> Data:
 
 
 def dependent_data(book: PageModel, name: str) -> Data | None:
-    """Return all references of one dependent, and the release of each."""
+    """Return all references of a dependent with their releases; None if it does not exist."""
     places = book.places(name)
     if not places:
         return None
@@ -346,7 +358,7 @@ def _told(book: PageModel, each: LineageRequest | UnresolvedRequest) -> Data:
 
 
 def runs_data(book: PageModel, *, text: str = "", state: str = "", page: int = 1) -> Data:
-    """Return one page of runs, the newest first."""
+    """Return one page of the list of runs, the newest first; a search text and a state limit it."""
     lowered = text.lower()
     found = [
         run
@@ -381,7 +393,10 @@ def run_data(run: PageRun) -> Data:
 
 
 def _paged(items: Iterable[T], page: int, *, size: int = PAGE) -> dict[str, Any]:
-    """Return one page of items; if the page number is too high, return the last page."""
+    """Return one page of items, with the numbers of items and pages.
+
+    If the page number is too high, return the last page.
+    """
     found = items if isinstance(items, list) else list(items)
     last = max(1, -(-len(found) // size))
     page = min(max(page, 1), last)

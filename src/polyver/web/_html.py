@@ -1,4 +1,4 @@
-"""Build HTML from values; every string that this module did not build is escaped."""
+"""Build HTML from values. Every string is escaped, unless this module built it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Informers for the sources of the page, and their errors. After an error, data may be outdated."""
+"""Informers for the sources of the page, and their errors.
+
+While an informer has an error, the page may show outdated data.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _ODD = object()
 
 @dataclass(frozen=True, slots=True)
 class WatchedCollection(Generic[T]):
-    """A collection that a source watches."""
+    """A collection of objects that a source watches."""
 
     resource: GroupVersionResource
     keep: Callable[[Object], T]
@@ -35,18 +38,18 @@ class WatchedCollection(Generic[T]):
 
 
 class PageSource(ABC):
-    """The part of the page for one capability.
+    """Base class of the part of the page for one capability.
 
-    It watches objects, and writes lineages and dependents to the page model.
+    A source watches objects, and writes lineages and dependents to the page model.
     """
 
     capability: ClassVar[str]
     description: ClassVar[str]
-    """A few words about the lineages of the capability, for the heading of its section."""
+    """A few words about the lineages, such as `kinds and their API versions`, for a heading."""
 
     @abstractmethod
     def open(self, book: PageModel, following: PageInformers) -> None:
-        """Write the data that is already known to the model, and start to watch objects."""
+        """Write what is already known to the model, and start to watch objects."""
 
 
 class PageInformers:
@@ -94,7 +97,7 @@ class PageInformers:
         self._informers[key] = (informer, task)
 
     def _readable(self, resource: GroupVersionResource, change: Change[Any]) -> tuple[Any, Any]:
-        """Return the old and new state of an object; None for a state that could not be read."""
+        """Return the old and the new state of an object; None for a state that cannot be read."""
         place = (resource, change.key)
         if change.after is _ODD:
             self._odd.add(place)
@@ -104,7 +107,7 @@ class PageInformers:
         return None if before is _ODD else before, None if after is _ODD else after
 
     async def unfollow(self, source: PageSource, resource: GroupVersionResource) -> dict[Key, Any]:
-        """Stop watching a collection; return the last known state of its objects."""
+        """Stop watching a collection for a source; return the last known state of its objects."""
         if (source, resource) not in self._informers:
             return {}
         informer, task = self._informers.pop((source, resource))
@@ -114,7 +117,7 @@ class PageInformers:
 
     @property
     def problems(self) -> dict[str, str]:
-        """The collections whose data may be outdated, with the reasons."""
+        """The reasons why data on the page may be outdated, by collection."""
         found = {
             resource: f"{'/'.join(filter(None, key))} is malformed"
             for resource, key in sorted(self._odd, key=str)
@@ -131,7 +134,7 @@ class PageInformers:
         return all(informer.synced.is_set() for informer, _ in self._informers.values())
 
     async def synced(self, patience: float) -> None:
-        """Wait until all collections are read, or until a timeout.
+        """Wait until all collections have been read, but at most `patience` seconds.
 
         Collections that are added during the wait must also be read.
         """
@@ -142,7 +145,7 @@ class PageInformers:
                         await informer.synced.wait()
 
     async def close(self) -> None:
-        """Stop watching."""
+        """Stop all informers."""
         for _, task in self._informers.values():
             task.cancel()
         for _, task in self._informers.values():

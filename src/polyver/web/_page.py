@@ -1,7 +1,8 @@
 """The page as an ASGI application.
 
-The application checks the access before it loads the other code of the page. The first authorized
-request loads the other code. So this code uses no memory until somebody opens the page.
+The application checks the access before it loads the code that builds the page. It loads this code
+when the first user who is signed in sends a request. So the code uses no memory until somebody
+opens the page.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ HEADERS = {
 
 
 class Page:
-    """An ASGI application for the loopback address.
+    """The ASGI application of the page, to be served on the loopback address.
 
-    `sources` returns the page source of each capability; it is called on the first request.
+    `sources` returns the page source of each capability. It is called once, on the first request of
+    a user who is signed in.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Page:
         self._ending.set()
 
     async def close(self) -> None:
-        """Stop watching."""
+        """Stop all informers of the page."""
         if self._following is not None:
             await self._following.close()
 
@@ -116,7 +118,7 @@ class Page:
         return None
 
     async def _opened(self) -> Application:
-        """Load the code of the page, and read its data."""
+        """Load the code of the page, and wait until its data has been read."""
         async with self._opening:
             if self._app is None:
                 # Load in a worker thread: loading takes long, and must not block other requests.
@@ -142,7 +144,7 @@ _HOW = (
 
 
 def _told(status: int, title: str, text: str, *, link: bool = False) -> HttpResponse:
-    """Build a self-contained page, which contains nothing from the request."""
+    """Build a simple page with a message. It contains no text from the request."""
     again = '<p><a href="/">I have opened it: continue</a></p>' if link else ""
     body = (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'

@@ -1,8 +1,8 @@
 """The model of the page: lineages, their dependents, and runs, of all capabilities.
 
-Sources of capabilities write the model, and HTML pages read it. The model keeps dependents in a
-`polyver.core.Index`, in groups with the same selector and pin. So the cost of showing a lineage
-grows with the number of groups, not with the number of dependents.
+The page sources of the capabilities write the model, and the HTML pages read it. The model keeps
+dependents in a `polyver.core.Index`, in groups with the same selector and pin. So the cost of
+showing a lineage grows with the number of groups, not with the number of dependents.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ __all__ = [
 
 
 class LineageKey(NamedTuple):
-    """The key of a lineage."""
+    """The key of a lineage: its capability, and its name within the capability."""
 
     capability: str
     path: str
-    """The unique name of the lineage within its capability."""
+    """The unique name of the lineage in its capability, such as `stable.example.com/CronTab`."""
 
 
 class DependentKey(NamedTuple):
-    """The key of one reference: the dependent, and the field in it."""
+    """The key of one reference: the name of the dependent, and the field with the reference."""
 
     name: str
     at: str
@@ -67,11 +67,11 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDetails:
-    """Details of a release that only its capability knows."""
+    """What the page shows about a release, in addition to data that all releases have."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
-    """Short words to show beside the stage of the release, such as `storage`."""
+    """Words that the page shows beside the stage of the release, such as `storage`."""
     table: PageTable | None = None
 
 
@@ -85,9 +85,12 @@ class PageLineage:
     where: LineageKey
     lineage: Lineage
     policy: Policy
-    """The policy that the page assumes for a dependent without a selector and without a pin."""
+    """The policy by which the page computes the default release.
+
+    A dependent without a selector and without a pin gets this release.
+    """
     noun: str
-    """The kind of the lineage: `function`, `ComponentDefinition`."""
+    """What the lineage is, in one word: `function`, `ComponentDefinition`."""
     scope: str = ""
     """The namespace of the lineage; for a kind, its API group."""
     text: str = ""
@@ -95,9 +98,9 @@ class PageLineage:
     """The reason why the lineage is not in the desired state; empty if it is."""
     facts: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
-    """Details of the releases, by their names."""
+    """Details of some releases, by the names of the releases."""
     is_counted: bool = True
-    """True if the dependents of the lineage are known."""
+    """False if the page does not know the dependents of the lineage, so it cannot count them."""
     anyone: Dependent | None = None
     """The dependent whose release the page shows as the default."""
 
@@ -109,11 +112,11 @@ class LineageRequest:
     dependent: Dependent
     where: LineageKey
     requested: str
-    """The selector as the user wrote it; empty if there is none."""
+    """The selector as the user wrote it; empty if the reference has none."""
     selector: Selector
     policy: Policy
     since: str = ""
-    """The time since which the reference has its pin."""
+    """The time at which the reference was pinned to its release; empty if unknown."""
 
     @property
     def place(self) -> DependentKey:
@@ -122,7 +125,7 @@ class LineageRequest:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedRequest:
-    """A reference that cannot be read, or that matches no lineage, with the reason."""
+    """A reference that polyver cannot read, or whose lineage does not exist; with the reason."""
 
     dependent: Dependent
     requested: str
@@ -136,7 +139,7 @@ class UnresolvedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PageRunStep:
-    """One call of a run, with the version that was recorded for it."""
+    """One step of a run, with the version of the function that was recorded for it."""
 
     part: str
     name: str
@@ -159,19 +162,22 @@ class PageRun:
 
 
 class LineageRecord:
-    """A lineage, and all its dependents."""
+    """A lineage, and all references of dependents to it.
+
+    `shown` is None if there are references, but the lineage itself does not exist.
+    """
 
     def __init__(self) -> None:
         self.shown: PageLineage | None = None
         self.index = Index()
         self.asked: dict[DependentKey, LineageRequest] = {}
         self.order: list[DependentKey] = []
-        """The keys of all references, sorted by name."""
+        """The keys of all references, sorted by the name of the dependent and by field."""
         self._answers: tuple[Answer, ...] | None = None
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """The releases of all dependents. They are computed again after each change."""
+        """The releases that the references get, in groups; computed again after each change."""
         if self._answers is None:
             lineage = self.shown.lineage if self.shown else Lineage("")
             self._answers = tuple(answers(self.index, lineage))
@@ -205,7 +211,7 @@ class LineageRecord:
                 self._note(asked)
 
     def found(self, asked: LineageRequest) -> Resolution | NoMatch:
-        """Return the release that a reference gets, or the error if it gets no release."""
+        """Return the release that a reference gets, or the error if it is unresolved."""
         assert self.shown is not None
         try:
             return resolve(self.shown.lineage, asked.selector, asked.policy, asked.dependent)
@@ -218,21 +224,21 @@ class PageModel:
 
     def __init__(self) -> None:
         self.sections: dict[str, str] = {}
-        """The capabilities in the order of their sections, and their descriptions."""
+        """The description of each capability, in the order of their sections on the page."""
         self.runs: dict[str, PageRun] = {}
         self.unanswered: dict[DependentKey, UnresolvedRequest] = {}
         self.revision = 0
-        """Increases with every change."""
+        """A number that increases with every change of the model."""
         self._known: dict[LineageKey, LineageRecord] = {}
         self._owned: dict[tuple[str, str], tuple[LineageRequest | UnresolvedRequest, ...]] = {}
         self._names: dict[str, set[str]] = {}
-        """The capabilities whose lineages a dependent uses, by the name of the dependent."""
+        """The capabilities whose lineages a dependent references, by name of the dependent."""
         self._changed = asyncio.Event()
 
     # Reading.
 
     def lineages(self) -> Iterator[LineageRecord]:
-        """Yield all lineages, by capability and path."""
+        """Yield all lineages, sorted by capability and name."""
         for _, known in sorted(self._known.items()):
             if known.shown is not None:
                 yield known
@@ -253,7 +259,7 @@ class PageModel:
         return sorted(found, key=lambda each: each.place)
 
     async def changed(self, since: int) -> int:
-        """Wait until the revision differs from `since`, and return the new revision."""
+        """Wait until the model has another revision than `since`; return the new revision."""
         while self.revision == since:
             await self._changed.wait()
         return self.revision
@@ -266,10 +272,9 @@ class PageModel:
         self._note()
 
     def hide(self, where: LineageKey) -> None:
-        """Remove a lineage.
+        """Remove a lineage, because it no longer exists.
 
-        References to the lineage stay in the model, until the sources of the dependents replace
-        these references.
+        References to the lineage stay in the model; the page shows them as unresolved.
         """
         known = self._known.get(where)
         if known is not None:
@@ -280,7 +285,7 @@ class PageModel:
     def ask(
         self, capability: str, name: str, places: Sequence[LineageRequest | UnresolvedRequest] = ()
     ) -> None:
-        """Replace all references of a dependent to lineages of one capability."""
+        """Set all references of a dependent to lineages of one capability; replace earlier ones."""
         owner = (capability, name)
         if self._owned.get(owner, ()) == tuple(places):
             return
@@ -313,7 +318,7 @@ class PageModel:
             del self._known[where]
 
     def run(self, name: str, run: PageRun | None) -> None:
-        """Add, replace or remove a run."""
+        """Add or replace a run; with None, remove it."""
         if self.runs.get(name) == run:
             return
         if run is None:

@@ -1,4 +1,4 @@
-"""The webhook server for conversion and admission: reviews, certificates, metrics."""
+"""The webhook server: answers conversion and admission reviews; has certificates and metrics."""
 
 from polyver.webhook.admission import admit
 from polyver.webhook.app import ReviewHandlers, WebhookApp

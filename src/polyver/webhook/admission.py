@@ -73,7 +73,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """The fields of an object that the admission chain uses; a wrong type is an error."""
+    """The fields of an object that admission needs; a wrong type of one of them is an error."""
 
     api_version: str
     kind: str
@@ -90,7 +90,10 @@ _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 async def admit(
     body: bytes | bytearray, chain: AdmissionChain, act: Act, *, timeout: float = 10.0
 ) -> Reviewed:
-    """Answer an AdmissionReview, given as the body of a request, within `timeout` seconds."""
+    """Answer an AdmissionReview by running the admission chain, within `timeout` seconds.
+
+    `body` is the body of the request. `act` selects the part of the chain: `mutate` or `validate`.
+    """
     try:
         version, request = _form.read(body)
         return await _admitted(version, request, chain, act, timeout)
@@ -159,11 +162,10 @@ def _review(request: _Request, kind: ResourceKind, timeout: float) -> AdmissionR
 
 
 def _is_apply(request: _Request) -> bool:
-    """Report whether a write is a server-side apply.
+    """Report whether a write is a server-side apply, which an AdmissionReview does not state.
 
-    An AdmissionReview does not state this. But an API server updates managedFields before it sends
-    the review. So if the write is an apply, the managedFields entry of its field manager differs
-    between the old and the new object.
+    An API server updates managedFields before it sends the review. So if the write is an apply, the
+    managedFields entry of its field manager differs between the old and the new object.
     """
     options = request.options
     if options is None or options.kind != "PatchOptions":
@@ -175,7 +177,10 @@ def _is_apply(request: _Request) -> bool:
 
 
 def _applied(obj: Object | None, manager: str) -> Object | None:
-    """Return the managedFields entry for server-side applies of a manager, with its time."""
+    """Return the managedFields entry of a field manager for server-side apply; None if it has none.
+
+    The entry contains the time of the last apply.
+    """
     entries = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
     found = [e for e in entries if (e.get("manager"), e.get("operation")) == (manager, "Apply")]
     return found[0] if found else None
@@ -191,7 +196,7 @@ def _checked(given: Object | None, field: str) -> _Object:
 
 
 def _patched(before: Object | None, after: Object | None) -> Object:
-    """Build the fields `patch` and `patchType` of the answer; {} if nothing has changed."""
+    """Build the fields `patch` and `patchType` of the answer; {} if the chain changed nothing."""
     operations = json_patch(before, after)
     if not operations:
         return {}

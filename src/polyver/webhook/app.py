@@ -1,6 +1,6 @@
 """The ASGI application of the webhook server: reviews, health checks and metrics.
 
-If earlier conversions of this size were quick, a conversion by rules runs on the event loop.
+A conversion by rules runs on the event loop if recent conversions of this size were quick.
 Otherwise it runs in a worker thread, so that the event loop can answer other requests. Functions of
 users (conversion functions and hooks) always run in worker threads.
 """
@@ -33,12 +33,17 @@ from polyver.kube.http.http import (
     start,
 )
 from polyver.kube.http.logs import Log
-from polyver.kube.http.memory import memory_limit
 from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.admission import AdmissionChain
 from polyver.webhook.admission import Act, admit
-from polyver.webhook.budget import MemoryBudget, MemoryBudgetExceeded, MemoryReservation, estimated
+from polyver.webhook.budget import (
+    MemoryBudget,
+    MemoryBudgetExceeded,
+    MemoryReservation,
+    estimated,
+    memory_limit,
+)
 from polyver.webhook.configurations import MUTATE, VALIDATE
 from polyver.webhook.conversion import CallsFunctions, Converters, Reviews
 from polyver.webhook.metrics import WebhookMetrics
@@ -52,27 +57,30 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""For larger bodies (in bytes), the needed memory is estimated in a worker thread."""
+"""If a body has more bytes than this, the memory that it needs is estimated in a worker thread."""
 _SENDING = 60.0
-"""The seconds that a client may take to read an answer."""
+"""The maximum number of seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
-"""The minimum seconds between two log lines about reviews that are refused for lack of memory."""
+"""If reviews are refused for lack of memory, this is logged at most once in so many seconds."""
 _QUICK = 0.01
-"""The seconds for which a review may block the event loop (starting a thread blocks it as long)."""
+"""The maximum number of seconds for which a review may block the event loop.
+
+Starting a thread blocks the event loop for about the same time.
+"""
 _SMALL = 64 * 1024
-"""The body size in bytes up to which all reviews are assumed to take the same time."""
+"""All reviews with at most this number of bytes are assumed to take the same time."""
 _AT_FIRST = -1.0
-"""The initial size limit for reviews on the event loop: the first review runs in a thread."""
+"""The first limit, in bytes, for reviews on the event loop: none, so the first runs in a thread."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""The weight of earlier reviews in the estimate.
+"""The weight of all earlier reviews, in contrast to the last review, in the estimate of the pace.
 
-With each review, the influence of earlier reviews falls. So one slow review does not affect
-hundreds of later reviews.
+The influence of a review falls with each later review. So one slow review does not move hundreds of
+later reviews to worker threads.
 """
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
-"""The share of the client's timeout after which an answer counts as too late."""
+"""The share of the client's timeout within which polyver must have the answer."""
 _USUAL = b"application/json"
 """The content type that API servers send."""
 _NO_FUNCTIONS: tuple[Key, ...] = ()
@@ -92,7 +100,7 @@ class ReviewHandlers:
     converters: Converters
     chain: AdmissionChain = field(default_factory=AdmissionChain)
     admitted: frozenset[Key] = frozenset()
-    """The kinds that the admission chain handles."""
+    """The kinds, as group and kind, whose writes the admission chain reviews."""
 
     @property
     def kinds(self) -> frozenset[Key]:
@@ -100,7 +108,7 @@ class ReviewHandlers:
 
 
 class WebhookApp:
-    """The ASGI application. The kinds that it serves can be replaced at any time."""
+    """The ASGI application. A caller can replace its converters and admission chain at any time."""
 
     def __init__(
         self,
@@ -113,8 +121,9 @@ class WebhookApp:
         memory: int | None = None,
         documents: Mapping[str, Callable[[], Awaitable[bytes]]] | None = None,
     ) -> None:
-        """`memory` is the memory limit in bytes; by default, the limit of the process's cgroup.
+        """Create the application.
 
+        `memory` is the memory limit of the process in bytes; by default, the limit of its cgroup.
         `documents` are JSON documents to serve, by URL path.
         """
         self._served = served
@@ -136,7 +145,7 @@ class WebhookApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def serve(self, served: ReviewHandlers) -> None:
-        """Serve these kinds from now on; a review that has begun uses the previous kinds."""
+        """Use these converters and this chain from now on, but not for reviews that have begun."""
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -144,7 +153,7 @@ class WebhookApp:
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
-        """Begin the shutdown: report not ready, and close each connection after its next answer."""
+        """Begin the shutdown: fail the readiness check; close each connection after its answer."""
         self._draining = True
 
     def _unloaded(self) -> str:
@@ -199,7 +208,7 @@ class WebhookApp:
         return HttpResponse(200, [("content-type", "application/json")], body)
 
     async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
-        """Answer a review; closing `held` frees its memory after the answer is sent."""
+        """Answer a review; its memory is reserved until the caller closes `held`."""
         began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
@@ -223,7 +232,10 @@ class WebhookApp:
     async def _read(
         self, receive: Receive, length: int | None, until: float, held: ExitStack
     ) -> bytearray:
-        """Read the body of a request when the budget has enough memory for it."""
+        """Read the body of a request, as soon as the budget has enough memory for the body.
+
+        `length` is its Content-Length. The memory is reserved until the caller closes `held`.
+        """
         bodies, most = self._budget.bodies, self._budget.most_body
         # A body without a Content-Length may have the maximum size; a body that is larger is
         # dropped.
@@ -309,7 +321,7 @@ class WebhookApp:
     async def _called(
         self, kinds: tuple[Key, ...], work: Callable[[], Reviewed], until: float
     ) -> Reviewed:
-        """Answer a ConversionReview that calls functions of users."""
+        """Answer a ConversionReview that calls functions of users, in threads of their kinds."""
         try:
             return await self._workers.run(kinds, work, until)
         except ApiError as error:
@@ -324,7 +336,7 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return a function that answers a conversion request immediately; None for other requests.
+        """Return a function that answers a ConversionReview on the event loop; otherwise None.
 
         The function does less work than the ASGI application, and gives the same answers.
         """
@@ -369,7 +381,10 @@ class WebhookApp:
 
 
 class _Pace:
-    """Estimates the body size up to which reviews are quick, from the slowest recent reviews."""
+    """Estimates the body size up to which a review is quick, from the slowest recent reviews.
+
+    A review is quick if it blocks the event loop for at most `_QUICK` seconds.
+    """
 
     def __init__(self) -> None:
         self.most_quick = _AT_FIRST
@@ -393,20 +408,20 @@ def _allowed(path: str) -> tuple[str, ...]:
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Receive a body and drop it: many clients read no answer before they have sent the body."""
+    """Read a body and drop it: many clients read no answer before they have sent the body."""
     with suppress(BodyTooLarge):
         await read_into(receive, bytearray(), most=0, most_discarded=most)
 
 
 def _length(headers: Mapping[bytes, bytes]) -> int | None:
-    """Return the Content-Length of a body, if it is valid."""
+    """Return the Content-Length of a body; None if the header is missing or invalid."""
     length = headers.get(b"content-length", b"")
     return int(length) if length.isdigit() else None
 
 
 @lru_cache(64)
 def _request_timeout(query: bytes) -> float:
-    """Return the timeout of the client in seconds; API servers send it as ?timeout=30s."""
+    """Return the client's timeout in seconds: API servers send it as ?timeout=30s; at most 30 s."""
     timeout = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
     return min(read_duration(timeout) or _TIMEOUT, _TIMEOUT)
 

@@ -4,8 +4,9 @@ A received body needs memory of its own size. Decoding and converting the body n
 as much, depending on the content: a megabyte of text needs three megabytes, and a megabyte of empty
 objects needs thirty. So the memory is divided into two shares. A body is read only when the first
 share has enough free memory for the body. The body is decoded only when the second share has enough
-free memory for the estimate. Each review of an allowed size fits into each share, and waiting
-reviews get memory in the order of their requests. So reviews cannot block each other for ever.
+free memory for decoding and converting it. Each review of an allowed size fits into each share, and
+waiting reviews get memory in the order of their requests. So reviews cannot block each other for
+ever.
 """
 
 from __future__ import annotations
@@ -13,34 +14,49 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import TypeVar
 
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["MemoryBudget", "MemoryBudgetExceeded", "MemoryReservation", "MemoryShare", "estimated"]
+__all__ = [
+    "MemoryBudget",
+    "MemoryBudgetExceeded",
+    "MemoryReservation",
+    "MemoryShare",
+    "estimated",
+    "memory_limit",
+]
 
 T = TypeVar("T")
 _MIB = 1 << 20
 _RESERVED = 160 * _MIB
-"""Bytes for the process itself, and for small reviews, which are answered on the event loop."""
+"""Bytes for the process itself, and for the small reviews that are answered on the event loop.
+
+These bytes are not part of the two shares.
+"""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""The memory is divided into this number of parts: one for received bodies, three for decoding."""
+"""One part in this number is the share for received bodies; the rest is the share for decoding."""
 _MOST_WAITING = 256
 _COPIES = 3
 """The number of copies of a body that a conversion needs, in addition to the body."""
 _OBJECT = 160
-"""The bytes that an object or a list takes in Python."""
+"""The number of bytes that an object or a list takes in Python, without its content."""
 _VALUE = 40
-"""The bytes of each value inside an object or a list."""
+"""The number of bytes that a value inside an object or a list takes in Python."""
+_NO_LIMIT = 1 << 60
+"""The value above which a number from control groups version 1 means that there is no limit."""
+_MACHINE_SHARE = 4
+"""Without a limit, the process may use the memory of the machine divided by this number."""
 
 
 class MemoryBudgetExceeded(ApiError):
-    """There is no memory for a review now."""
+    """The server refuses a review with the status 429, because not enough memory is free."""
 
     def __init__(self) -> None:
         super().__init__(429, "TooManyRequests", "too many reviews are in progress; try again")
@@ -53,18 +69,21 @@ class MemoryShare:
         self.size = size
         self.used = 0
         self.waited = 0
-        """The number of reviews that had to wait."""
+        """The number of reviews so far that had to wait for memory."""
         self.refused = 0
-        """The number of reviews that did not get memory in time."""
+        """The number of reviews so far that did not get memory in time."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def give(self, size: int) -> None:
-        """Return memory to the share."""
+        """Return `size` bytes to the share; waiting reviews may then get them."""
         self.used -= size
         self._wake()
 
     async def take(self, size: int, until: float) -> None:
-        """Take memory; raise MemoryBudgetExceeded if it is not free before the time `until`."""
+        """Take `size` bytes from the share; wait if they are not free.
+
+        Raise MemoryBudgetExceeded if they are not free at the time `until`.
+        """
         if not self._waiting and self.used + size <= self.size:
             self.used += size
             return
@@ -111,7 +130,7 @@ class MemoryReservation:
         self._closed = False
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do work in a worker thread; the memory stays reserved until the work ends."""
+        """Do work of the review in a worker thread; its memory stays reserved until the end."""
         with self._lock:
             self._running += 1
         try:
@@ -137,12 +156,17 @@ class MemoryBudget:
     """The two shares of memory."""
 
     def __init__(self, memory: int, most_body: int) -> None:
-        """`memory` is the memory of the process; `most_body` is the desired limit for a body."""
+        """Divide the memory of the process, `memory` bytes, into the two shares.
+
+        `most_body` is the desired maximum size of a body in bytes.
+        """
         whole = max(memory - _RESERVED, _LEAST)
         self.bodies = MemoryShare(whole // _BODIES)
         self.work = MemoryShare(whole - self.bodies.size)
         self.most_body = min(most_body, self.bodies.size)
-        """The largest body that is accepted."""
+        """The maximum size of a body in bytes; smaller than desired if the share for bodies is
+        smaller.
+        """
 
     @property
     def waited(self) -> int:
@@ -158,10 +182,53 @@ class MemoryBudget:
 
 
 def estimated(body: bytes | bytearray) -> int:
-    """Estimate the bytes that decoding and converting a body needs, in addition to the body.
+    """Estimate how many bytes decoding and converting a body needs, in addition to the body itself.
 
     >>> estimated(b'{"a": [1, 2]}')
     399
     """
     objects = body.count(b"{") + body.count(b"[")
     return _COPIES * len(body) + _OBJECT * objects + _VALUE * body.count(b",")
+
+
+def memory_limit(root: Path = Path("/")) -> int:
+    """Return the number of bytes of memory that this process may use.
+
+    This is the smallest limit of the process's control group and its parent groups. Control groups
+    of version 1 and version 2 are read. In a container, the folder /sys/fs/cgroup itself may be the
+    group of the container, so the limit in this folder also counts.
+    """
+    limits = [
+        int(text)
+        for file in _limit_files(root)
+        if (text := _read_file(file)).isdecimal() and int(text) < _NO_LIMIT
+    ]
+    return min(limits, default=_machine_memory(root) // _MACHINE_SHARE)
+
+
+def _limit_files(root: Path) -> Iterator[Path]:
+    groups = root / "sys/fs/cgroup"
+    for line in _read_file(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            base, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            base, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        own = PurePosixPath(path.lstrip("/"))
+        yield from (base / each / name for each in (own, *own.parents))
+
+
+def _machine_memory(root: Path) -> int:
+    for line in _read_file(root / "proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 4 << 30
+
+
+def _read_file(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""

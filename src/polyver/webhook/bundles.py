@@ -30,10 +30,10 @@ Target = tuple[GroupVersionResource, str]
 
 
 def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
-    """Build the merge patch that sets the bundle in each `clientConfig` for the webhook server.
+    """Build the merge patch that sets the CA bundle in each `clientConfig` for the webhook server.
 
-    Return None if the bundle is set already, if the object does not name the webhook server, or if
-    cert-manager injects the bundle.
+    Return None if no patch is needed: the bundle is set already, the object does not name the
+    webhook server, or cert-manager injects the bundle.
     """
     metadata = obj["metadata"]
     if INJECT_CA_FROM in (metadata.get("annotations") or {}):
@@ -76,7 +76,11 @@ class Bundles:
         crds: Callable[[], Iterable[str]] = tuple,
         configurations: Sequence[str] = ("polyver",),
     ) -> None:
-        """`bundle` returns the CA bundle. `crds` returns the names of the CRDs to change."""
+        """Create the writer for the webhook server `at`.
+
+        `bundle` returns the CA bundle. `crds` returns the names of the CRDs that may name the
+        server; `configurations` are the names of the webhook configurations.
+        """
         self._client = client
         self._at = at
         self._bundle = bundle
@@ -88,7 +92,7 @@ class Bundles:
         return [*((CRDS, name) for name in self._crds()), *configurations]
 
     async def publish(self) -> int:
-        """Set the current bundle in all objects; return the number of changed objects."""
+        """Write the current bundle to all objects; return the number of changed objects."""
         found = [(*target, await find(self._client, *target)) for target in self._targets()]
         there = [(resource, name, obj) for resource, name, obj in found if obj is not None]
         if not there:

@@ -1,8 +1,8 @@
 """The document with the CAs and the serving certificate, and the changes that rotation makes.
 
-The CAs and the certificate are one document, which is replaced as a whole. If a process stops
-between two steps of the rotation, it later continues from the state in the document. A replica does
-the same if another replica took a step first.
+The CAs and the certificate are in one document, which is replaced as a whole. If a process stops
+between two steps of the rotation, it later continues from the state in the document. So does a
+replica if another replica has taken the last step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["CertificateDocument", "Leaf"]
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """The certificate that the webhook serves."""
+    """The serving certificate, with its key and the serial number of the CA that signed it."""
 
     pair: PemPair
     signer: str
@@ -42,7 +42,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class CertificateDocument(msgspec.Struct):
-    """The stored document."""
+    """The stored document: the CAs, the serving certificate, and the progress of the rotation."""
 
     authorities: list[PemPair] = []
     leaf: Leaf | None = None
@@ -83,15 +83,18 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def is_to_switch(self) -> bool:
-        """True if the newest CA must still sign a new certificate."""
+        """True if another CA than the newest one has signed the serving certificate."""
         return self.leaf is not None and self.leaf.signer not in self.serials[-1:]
 
     def lasting(self, now: datetime.datetime) -> datetime.timedelta:
-        """Return the time that has passed since the bundle was published."""
+        """Return how long ago the bundle was published."""
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Record a step in the document, after the caller has done the other work of the step."""
+        """Make the changes of a rotation step in the document.
+
+        The caller must first do the other work of the step, such as publishing the bundle.
+        """
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair

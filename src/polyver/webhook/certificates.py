@@ -1,7 +1,7 @@
 """The webhook server's own CA and certificate in a folder, rotated before they expire.
 
-One file has the whole state, and is replaced as a whole. From this file, further files are written
-for other programs.
+One file has the whole state, and is replaced as a whole. polyver copies the CA bundle, the
+certificate and the key from it to further files, for other programs.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients trust this bundle; `lasting` is its age since publication."""
+        """Report whether all clients trust this bundle. It was published the time `lasting` ago."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """A CA bundle file whose content people copy to `caBundle`.
+    """A file with the CA bundle, from which people copy the bundle to `caBundle`.
 
-    The webhook server cannot observe if people have copied the content, so it waits for a day.
+    polyver cannot observe whether people have copied it. So it waits for a day, and then assumes
+    that they have.
     """
 
     path: Path
@@ -55,7 +56,7 @@ class BundleFile:
 
 
 class WebhookCertificates:
-    """The CAs and the certificate in one folder, for one set of DNS names."""
+    """The CAs and the certificate in one folder; the certificate is for some DNS names."""
 
     def __init__(
         self, folder: Path, names: Sequence[str], publisher: Publisher | None = None
@@ -112,7 +113,7 @@ class WebhookCertificates:
     # Rotation.
 
     def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take all steps of the rotation that are due; return these steps."""
+        """Take all steps of the rotation that are due now; return the steps that were taken."""
         taken: list[Step] = []
         try:
             private_folder(self._folder)
@@ -139,9 +140,9 @@ class WebhookCertificates:
             raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do the work of a step that is not a change of the document.
+        """Do the work of a step that is not a change of the document, such as to publish a bundle.
 
-        Return False if the step must wait.
+        Return False if the rotation must wait before this step.
         """
         match step:
             case Publish():
@@ -151,7 +152,7 @@ class WebhookCertificates:
         return True
 
     def _write(self, kept: CertificateDocument) -> None:
-        """Write the files for other programs if their content has changed."""
+        """Write those files for other programs whose content has changed."""
         if kept.leaf is None:
             return
         pair = kept.leaf.pair

@@ -12,13 +12,13 @@ __all__ = ["MUTATE", "VALIDATE", "AdmissionRegistration", "configurations"]
 
 MUTATE = "/admit/mutate"
 VALIDATE = "/admit/validate"
-"""The paths for reviews."""
+"""The URL paths of admission reviews: MUTATE is for mutating, VALIDATE for validating webhooks."""
 _GROUP = "admissionregistration.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRegistration:
-    """The requests for one kind that a plugin of the admission chain must review."""
+    """The requests for one kind that API servers must send to polyver for review, and why."""
 
     name: str
     """The purpose of the review, such as `defaults`."""
@@ -31,13 +31,13 @@ class AdmissionRegistration:
     """The subresources to review, in addition to the object itself."""
     scope: Literal["Namespaced", "Cluster", "*"] = "Namespaced"
     exact: bool = False
-    """True if only writes in these versions are reviewed.
+    """If True, only writes in one of `versions` are reviewed.
 
-    Otherwise the API server also converts writes in other versions to one of these versions for the
-    review.
+    If False, writes in other versions are reviewed too: for the review, the API server converts
+    them to one of `versions`.
     """
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """CEL expressions by name (match conditions). All must be true for a review."""
+    """CEL expressions by name (match conditions); a request is reviewed if all are true."""
 
 
 def configurations(
@@ -51,7 +51,7 @@ def configurations(
     """Build the manifests of webhook configurations; a configuration without webhooks is left out.
 
     `webhook` has the address, the CA bundle and the annotation for cert-manager. If it has a URL,
-    this is the URL of the webhook server without a path.
+    the URL must be that of the webhook server without a path.
 
     >>> toys = AdmissionRegistration("defaults", group="ex.io", plural="toys", versions=("v1",))
     >>> [found] = configurations([toys], Webhook("shop", "hooks"))

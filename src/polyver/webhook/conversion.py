@@ -67,9 +67,10 @@ class ReviewConverter(Protocol):
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
         """Return a function that converts objects whose fields may be raw JSON, or None.
 
-        The function may change an object in place. It raises the same exceptions as `convert_raw`,
-        and returns None for an object that only `convert_raw` can convert. It never returns
-        metadata that an API server would refuse.
+        With None, only `convert_raw` can convert between these versions. The function may change an
+        object in place. It raises the same exceptions as `convert_raw`, and returns None for an
+        object that only `convert_raw` can convert. It never returns metadata that an API server
+        would refuse.
         """
         ...
 
@@ -103,7 +104,7 @@ _object = msgspec.json.Decoder(_Object)
 
 
 class ConversionFailed(Exception):
-    """An object that was not converted."""
+    """An object cannot be converted. `fault` is the exception of user code, if it was the cause."""
 
     def __init__(self, text: str, kind: Key | None = None, fault: BaseException | None = None):
         super().__init__(text)
@@ -126,7 +127,7 @@ def review(
     late: Callable[[], bool] = lambda: False,
     calling: Collection[Key] | None = None,
 ) -> Reviewed:
-    """Answer the body of one request; `late` and `calling` are as in `Reviews.review`.
+    """Answer the body of one ConversionReview; for `late` and `calling` see `Reviews.review`.
 
     >>> review(b"{}", {}).status
     400
@@ -135,7 +136,7 @@ def review(
 
 
 class Reviews:
-    """Answers reviews with given converters. Several threads may use it at the same time."""
+    """Answers ConversionReviews with fixed converters. Several threads may use it at once."""
 
     def __init__(self, converters: Converters) -> None:
         self._converters = converters
@@ -148,7 +149,10 @@ class Reviews:
         until: float = inf,
         calling: Collection[Key] | None = None,
     ) -> Reviewed:
-        """Answer the body of a request; stop at the time `until` of the monotonic clock."""
+        """Answer the body of a request; stop with a failure at the monotonic time `until`.
+
+        For `calling`, see `review`.
+        """
         return self.review(body, late=lambda: monotonic() > until, calling=calling)
 
     def review(
@@ -158,10 +162,11 @@ class Reviews:
         late: Callable[[], bool],
         calling: Collection[Key] | None,
     ) -> Reviewed:
-        """Answer the body of a request; stop when `late` returns True (the client no longer waits).
+        """Answer the body of a request; stop with a failure when `late` returns True.
 
-        With `calling`, only conversion functions of these kinds may be called. If an object of
-        another kind needs conversion functions, CallsFunctions is raised with this other kind.
+        `late` reports that the client no longer waits for an answer. `calling` are the kinds whose
+        conversion functions may be called in this thread; None allows all kinds. If another kind
+        needs its functions, raise CallsFunctions with this kind.
         """
         # Python's garbage collector is off during a conversion by rules. The memory of a review is
         # freed at its end without the collector, whose search for cycles would cost more than the
@@ -183,9 +188,10 @@ class Reviews:
 
 
 def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
-    """Decode a body.
+    """Decode a body; return the apiVersion of the review, and its request.
 
-    If all objects have only the standard fields, decode the objects as `Opened`.
+    If all objects have only the standard fields, they are decoded as `Opened`; otherwise they stay
+    raw JSON.
     """
     try:
         return _opened_form.read(body)
@@ -194,11 +200,14 @@ def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
 
 
 _Paths = dict[tuple[str, str, str], ConvertOpened]
-"""Conversion functions that call no user code, by apiVersion, kind and target apiVersion."""
+"""Functions that convert objects without calling user code.
+
+The keys are the apiVersion, the kind and the target apiVersion of an object.
+"""
 
 
 class _Review:
-    """Answers one review; converts its objects one by one."""
+    """Answers one review; converts its objects one after the other."""
 
     def __init__(
         self,
@@ -247,7 +256,7 @@ class _Review:
 
 
 class _Reviewing:
-    """Converts objects to one version."""
+    """Converts the objects of one review to the version that the review requests."""
 
     def __init__(
         self,
@@ -265,7 +274,7 @@ class _Reviewing:
         """The number of converted objects, by kind."""
 
     def opened(self, given: Opened) -> Made | None:
-        """Convert an object that has only standard fields; return None if `one` must convert it."""
+        """Convert an object that has only standard fields; None if only `one` can convert it."""
         named = given.api_version, given.kind, self._wanted
         path = self._paths.get(named) or self._path(*named)
         if path is None:
@@ -293,7 +302,7 @@ class _Reviewing:
         return path
 
     def one(self, raw: msgspec.Raw) -> msgspec.Raw:
-        """Convert any object; raise ConversionFailed if that fails."""
+        """Convert an object of any form; raise ConversionFailed if it cannot be converted."""
         found = _decoded(raw, "it")
         if found.api_version == self._wanted:
             return raw
@@ -327,7 +336,7 @@ class _Reviewing:
         return (group, found.kind), converter
 
     def _check(self, before: _Object, converted: bytes | msgspec.Raw) -> None:
-        """Raise an error if an API server would refuse the result or silently undo a part of it."""
+        """Raise an error if an API server would refuse the result, or undo a part of it."""
         content = bytes(converted)
         # API servers write these three fields first. A result that begins with the same fields
         # needs no further check.
@@ -342,9 +351,9 @@ class _Reviewing:
 
 
 def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:
-    """Build the failure for an object, with the reason only if the error is meant for users.
+    """Build the failure for an object. The reason is included only if the error is meant for users.
 
-    SystemExit that user code raises is handled like other errors, because the code runs in a worker
+    SystemExit that user code raises is handled like other errors: it must not end the worker
     thread.
     """
     if isinstance(error, PolyverError | ConversionFailed):

@@ -1,7 +1,7 @@
 """Prometheus metrics of the webhook server.
 
-Counters are kept in plain dictionaries. Only served kinds get label values of their own, so that
-requests for invented kinds cannot fill the memory.
+The counters are plain dictionaries. Only kinds that the server converts or reviews get label values
+of their own, so that requests for invented kinds cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SUCCESS = (200, "success")
 
 
 class WebhookMetrics(Collector):
-    """Counts since the start."""
+    """The counters of the webhook server since its start."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class WebhookMetrics(Collector):
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """Each function in `also` returns a further Prometheus collector for the endpoint."""
+        """Create the metrics; `valid_until` returns the time at which the certificate expires.
+
+        Each function in `also` returns another Prometheus collector, whose metrics are served too.
+        """
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()
@@ -55,7 +58,7 @@ class WebhookMetrics(Collector):
         self._times = Times(_BOUNDS)
         self._in_flight = 0
         self.budget: MemoryBudget | None = None
-        """The memory budget of reviews."""
+        """The memory budget, for the metrics about memory; None for no such metrics."""
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -67,7 +70,7 @@ class WebhookMetrics(Collector):
             self._in_flight -= 1
 
     def observe(self, reviewed: Reviewed, seconds: float) -> None:
-        """Count one review."""
+        """Count one answered review, which took this number of seconds."""
         failed, admitted = reviewed.failed, reviewed.admitted
         success = reviewed.status == 200 and failed is None
         self._reviews[_SUCCESS if success else _result(reviewed)] += 1
@@ -136,7 +139,7 @@ def _memory(budget: MemoryBudget) -> Iterator[Metric]:
 
 
 def _result(reviewed: Reviewed) -> tuple[int, str]:
-    """Return the values of the labels for the status and the result of an unsuccessful review."""
+    """Return the status and the result (failure or refused) of a review without success."""
     return reviewed.status, "failure" if reviewed.status == 200 else "refused"
 
 

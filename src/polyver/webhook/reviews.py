@@ -26,14 +26,14 @@ __all__ = [
 
 R = TypeVar("R")
 Key = tuple[str, str]
-"""A group and a kind."""
+"""The group and the kind of an object."""
 
 
 OUTCOMES = ("allowed", "changed", "refused")
 
 
 class Admitted(NamedTuple):
-    """The decision of the chain on one write."""
+    """The decision of the admission chain on one write, for metrics."""
 
     act: str
     """`mutate` or `validate`."""
@@ -46,16 +46,16 @@ _NOTHING: Mapping[Key, int] = MappingProxyType({})
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """The answer to one request, and data for metrics and logs."""
+    """The answer to one request, and data about it for metrics and logs."""
 
     status: int
     body: bytes
     objects: Mapping[Key, int] = _NOTHING
     """The number of converted objects, by kind."""
     failed: Key | None = None
-    """The kind of the object that could not be converted."""
+    """The kind of the object whose conversion failed; None if no conversion failed."""
     fault: BaseException | None = None
-    """The exception of user code: for the log, not for clients."""
+    """The exception that user code raised, for the log, not for clients; None if none did."""
     about: str = ""
     """The object for which user code raised the exception; empty if there is no exception."""
     admitted: Admitted | None = None
@@ -74,13 +74,13 @@ class TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class ReviewBody(TypeMeta, Generic[R], rename="camel"):
-    """A body, with a request of one type."""
+    """The body of a review: its apiVersion and kind, and a request of the type R."""
 
     request: R | None = None
 
 
 class ReviewForm(Generic[R]):
-    """One kind of review, with its API group and supported versions."""
+    """Decodes one kind of review, such as ConversionReview, in its versions v1 and v1beta1."""
 
     def __init__(self, kind: str, group: str, decoder: msgspec.json.Decoder[ReviewBody[R]]) -> None:
         self.kind = kind
@@ -126,9 +126,9 @@ _type_meta_decoder = msgspec.json.Decoder(TypeMeta)
 
 
 def _text(body: bytes | bytearray) -> bytes | bytearray:
-    """Check that a body is valid UTF-8, and return it.
+    """Return a body; raise an error if it is not valid UTF-8.
 
-    The decoder does not check objects that stay undecoded.
+    The decoder does not check this for objects that stay undecoded.
     """
     if not body.isascii():
         body.decode()
@@ -136,7 +136,7 @@ def _text(body: bytes | bytearray) -> bytes | bytearray:
 
 
 def shown(value: object) -> str:
-    """Return a value of a body for messages, if it is a string."""
+    """Return at most 100 characters of a string in a body; "nothing" for other values."""
     return value[:100] if isinstance(value, str) and value else "nothing"
 
 

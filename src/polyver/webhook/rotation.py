@@ -1,8 +1,8 @@
 """Rotation of certificates: decide the next step from the current state and time.
 
-A client trusts a certificate if the client knows the CA that signed it. So a new CA is first
-published in addition to the old CA. When all clients have both CAs, the new CA signs a certificate.
-When no replica serves a certificate of the old CA any more, the old CA is dropped.
+A client trusts a certificate if the client knows the CA that signed it. So polyver first publishes
+a new CA in addition to the old CA. When all clients know both CAs, the new CA signs a certificate.
+When no replica serves a certificate of the old CA any more, polyver drops the old CA.
 """
 
 from __future__ import annotations
@@ -27,33 +27,42 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""The validity of a certificate begins this long before its creation, because clocks differ."""
+"""The validity of a certificate begins one hour before its creation, because clocks differ."""
 RENEWED_BEFORE = 30 * _DAY
-"""A certificate is renewed at this time before its expiry."""
+"""A certificate is renewed when this time is left until it expires."""
 REPLACED_BEFORE = 730 * _DAY
-"""A CA gets a successor at this time before its expiry.
+"""A new CA is created when this time is left until the CA expires.
 
-All certificates that it has signed expire before the CA.
+So all certificates that the old CA has signed expire before the old CA.
 """
 DROPPED_AFTER = _DAY
-"""The maximum time for which an old CA stays trusted after the new CA has signed a certificate."""
+"""After this time, the old CA is dropped even if a replica may still serve its certificate.
+
+The time begins when the new CA signs a certificate.
+"""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""The minimum time for which an old CA stays trusted after the new CA has signed a certificate."""
+"""The old CA is not dropped before this time has passed.
+
+The time begins when the new CA signs a certificate.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityState:
-    """A CA that signs, or has signed."""
+    """A CA, which signs certificates now or has signed them earlier."""
 
     serial: str
     until: datetime.datetime
     since: datetime.datetime | None = None
-    """The time from which the CA is valid; in the future if the clock was wrong at its creation."""
+    """The time from which the CA is valid.
+
+    It is in the future if the clock was wrong when the CA was created.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class LeafState:
-    """The certificate that is served."""
+    """The certificate that replicas must serve."""
 
     signer: str
     names: frozenset[str]
@@ -63,46 +72,46 @@ class LeafState:
 
 @dataclass(frozen=True, slots=True)
 class RotationState:
-    """The state from which the next step is planned."""
+    """The state of the CAs and the certificate, from which `plan` decides the next step."""
 
     authorities: tuple[AuthorityState, ...] = ()
-    """The CAs, the oldest first. There are two CAs while the new CA replaces the old CA."""
+    """The CAs, the oldest first. There are two only while a new CA replaces the old CA."""
     leaf: LeafState | None = None
     published: tuple[str, ...] = ()
-    """The CAs in the bundle that was published last."""
+    """The serial numbers of the CAs in the bundle that was published last."""
     observed: bool = False
-    """True if all clients have the published bundle."""
+    """True if all clients are known to have the published bundle."""
     shown: bool = False
-    """True if at least one replica reports its certificate, and all that report serve this leaf."""
+    """True if at least one replica reports its certificate, and all that do serve this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create a CA."""
+    """The step that creates a CA."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Publish a bundle of these CAs."""
+    """The step that publishes a bundle of these CAs."""
 
     serials: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Check whether the bundle has reached all clients. The rotation waits for this."""
+    """The step that waits until all clients have the published bundle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Issue a certificate (leaf) that this CA signs, and serve the certificate."""
+    """The step in which a CA signs a new certificate, which is then served."""
 
     signer: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Remove a CA."""
+    """The step that removes a CA, so that clients no longer trust it."""
 
     serial: str
 
@@ -132,10 +141,10 @@ def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -
 
 
 def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool) -> str:
-    """Return the CA that may sign.
+    """Return the serial number of the CA that must sign the next certificate.
 
-    This is the newest CA if all clients know it or if it signed the current leaf, and the oldest CA
-    otherwise.
+    This is the newest CA if all clients know it, or if it has signed the current certificate;
+    otherwise the oldest CA.
     """
     oldest, newest = serials[0], serials[-1]
     return newest if observed or (leaf and leaf.signer == newest) else oldest
@@ -144,7 +153,7 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 def _replaced(
     state: RotationState, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
-    """Return the next step in replacing the older one of two CAs."""
+    """Return the next step for replacing the older of two CAs; None if it must wait."""
     oldest, newest = serials
     if leaf.signer == oldest:
         return Issue(newest) if state.observed else Observe()

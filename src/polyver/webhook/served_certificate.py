@@ -33,12 +33,12 @@ OLD_PAIR = "the old certificate stays in use"
 
 
 class PairUnusable(PolyverError):
-    """A certificate and its key cannot be used at all, or cannot be used yet."""
+    """A certificate and its key cannot be used, or not yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPair:
-    """A certificate that can be served."""
+    """A certificate and its key, loaded into a TLS context, with its time of validity."""
 
     content: tuple[bytes, bytes]
     context: ssl.SSLContext
@@ -53,16 +53,16 @@ class LoadedPair:
 
 
 class PairSource(Protocol):
-    """A source of the certificate and its key: files, or a shared Secret."""
+    """A source of the certificate and its key: files, or a Secret that replicas share."""
 
     @property
     def shown(self) -> LoadedPair:
-        """The pair for new connections; available after `start`."""
+        """The loaded certificate for new connections. Call `start` first."""
         ...
 
     @property
     def trust(self) -> str:
-        """A description of the CA that callers must trust."""
+        """Where users find the CA or certificate that callers must trust, for a log message."""
         ...
 
     async def start(self) -> None:
@@ -70,12 +70,12 @@ class PairSource(Protocol):
         ...
 
     async def follow(self, log: Log) -> None:
-        """Load each new certificate, until the task is cancelled."""
+        """Load each new certificate that the source gets, until the task is cancelled."""
         ...
 
 
 def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
-    """Load a certificate and its key from PEM; `source` is for error messages."""
+    """Load a certificate and its key from PEM; errors name their `source`."""
     with ExitStack() as files:
         names = [files.enter_context(_file(each)) for each in (certificate, key)]
         called = (f"the certificate of {source}", f"the key of {source}")
@@ -84,9 +84,9 @@ def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
 
 @contextmanager
 def _file(content: bytes) -> Iterator[Path]:
-    """Yield the path of a file with this content, because OpenSSL reads only files.
+    """Yield the path of a temporary file with this content, because OpenSSL reads only files.
 
-    The file is in memory if possible.
+    If the system supports it, the file is in memory.
     """
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("pair")
@@ -105,7 +105,7 @@ def _file(content: bytes) -> Iterator[Path]:
 def _loaded(
     content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
 ) -> LoadedPair:
-    """Load a certificate and its key; errors use `names` for them."""
+    """Load a certificate and its key from two files; errors use the two `names` for them."""
     try:
         leaf = x509.load_pem_x509_certificate(content[0])
     except ValueError:
@@ -150,7 +150,8 @@ class FilePairs:
     def reload(self) -> bool:
         """Load the files again; return False if they have not changed.
 
-        Raises PairUnusable if the new files cannot be used. The loaded pair then stays in use.
+        Raise PairUnusable if the new files cannot be used; the certificate that was loaded before
+        then stays in use.
         """
         certificate, key = self._files
         content = _content(certificate), _content(key)

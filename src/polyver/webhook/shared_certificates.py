@@ -2,8 +2,8 @@
 
 Every step of the rotation is a write to the Secret. The write fails if another replica has written
 since the Secret was read. So replicas agree on each step even if two of them act as the leader.
-Each replica records the certificate that it serves in an annotation of the Secret. A CA is dropped
-when all replicas serve a certificate of the next CA, or after a day.
+Each replica records in an annotation of the Secret which certificate it serves. The leader drops an
+old CA when all replicas serve a certificate of the new CA, or after a day.
 """
 
 from __future__ import annotations
@@ -32,9 +32,13 @@ __all__ = ["SecretDocument", "SharedPairs", "StoredDocument"]
 
 SECRETS = GroupVersionResource("", "v1", "secrets")
 SEEN = "seen.polyver.dev/"
-"""The prefix of the annotations in which each replica records its certificate and the time."""
+"""The prefix of the annotations in which replicas record the certificate that they serve.
+
+Each replica has its own annotation. The value is the serial number of the certificate, and the
+time.
+"""
 NOTED_FOR = datetime.timedelta(days=2)
-"""The time for which a replica's annotation counts. A running replica renews it earlier."""
+"""The age up to which a replica's annotation counts. A running replica renews it earlier."""
 _NOTED_AGAIN = NOTED_FOR / 4
 _DOCUMENT = "certificates.json"
 _MOST_STEPS = 16
@@ -45,7 +49,7 @@ _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The document with CAs and certificate, and the Secret from which it was read."""
+    """The document with the CAs and the certificate, and the Secret from which it was read."""
 
     kept: CertificateDocument
     secret: Object
@@ -67,7 +71,7 @@ class StoredDocument:
         return leaf is not None and bool(serials) and set(serials) == {leaf.pair.serial}
 
     def outdated(self, now: datetime.datetime) -> list[str]:
-        """Return the annotations of replicas that are gone."""
+        """Return the names of annotations that are so old that their replicas must be gone."""
         return [key for key, each in self.notes.items() if now - _note(each)[1] >= NOTED_FOR]
 
 
@@ -80,7 +84,7 @@ def _note(text: str) -> tuple[str, datetime.datetime]:
 
 
 class SecretDocument:
-    """Reads and writes the document in one Secret; callers handle conflicts."""
+    """Reads and writes the document in one Secret; callers handle conflicts between replicas."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
         self._client = client
@@ -122,7 +126,7 @@ class SecretDocument:
         await self._client.create(SECRETS, made, manager=POLYVER)
 
     async def replace(self, held: StoredDocument, kept: CertificateDocument) -> None:
-        """Write the document; fail if it has changed since it was read."""
+        """Write the document `kept`; fail if the Secret has changed since `held` was read."""
         await self._client.update(SECRETS, held.secret | {"data": _data(kept)}, manager=POLYVER)
 
     async def annotate(self, notes: Mapping[str, str | None]) -> None:
@@ -169,7 +173,7 @@ class SharedPairs:
         leads: Callable[[], bool],
         clock: Clock | None = None,
     ) -> None:
-        """`leads` reports whether this replica is the leader."""
+        """Create the source of one replica; `leads` reports whether this replica is the leader."""
         self._document = document
         self._bundles = bundles
         self._names = names
@@ -192,8 +196,8 @@ class SharedPairs:
     async def start(self) -> None:
         """Load the certificate.
 
-        If there is none yet, this replica creates it, even if it is not the leader: no client
-        trusts an older certificate.
+        If the Secret does not exist yet, this replica creates it with a certificate, even if it is
+        not the leader: no client trusts an older certificate.
         """
         held = await self._document.read()
         if held is None or held.kept.leaf is None:
@@ -228,7 +232,10 @@ class SharedPairs:
         self._held = held
 
     async def note(self, now: datetime.datetime) -> None:
-        """Record the certificate that this replica serves, unless a recent annotation states it."""
+        """Record in the Secret which certificate this replica serves.
+
+        Do nothing if a recent annotation already states it.
+        """
         held = self._held
         if held is None or held.kept.leaf is None:
             return
@@ -240,7 +247,10 @@ class SharedPairs:
     # Rotation.
 
     async def _keep_on(self, log: Log) -> None:
-        """Call `look` after each change, and at regular intervals."""
+        """Call `look` at regular intervals and after changes.
+
+        These are changes of the Secret, of CRDs, or of webhook configurations.
+        """
         reported = ""
         while True:
             try:
@@ -258,9 +268,9 @@ class SharedPairs:
             timer.cancel()
 
     async def look(self, log: Log) -> None:
-        """Load the current certificate, and record that this replica serves it.
+        """Load the current certificate, and record in the Secret that this replica serves it.
 
-        The leader first takes the steps of the rotation that are due.
+        If this replica is the leader, it first takes the steps of the rotation that are due.
         """
         now = self._clock.now()
         if self._leads():
@@ -304,14 +314,14 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """Mark the bundle as not published if an object that needs the bundle lacks it."""
+        """Make the rotation publish the bundle again, if an object that needs it lacks it."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 
     async def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do the work of a step that is not a change of the document.
+        """Do the work of a step that is not a change of the document, such as to publish a bundle.
 
-        Return False if the step must wait.
+        Return False if the rotation must wait before this step.
         """
         match step:
             case Publish():

@@ -1,8 +1,8 @@
 """Worker threads for reviews that call conversion functions of users.
 
 A function may block for any time, even for ever, so it never runs on the event loop. Each kind has
-a few threads of its own. If all threads of a kind hang, only reviews of this kind wait, each until
-its own deadline.
+a few threads of its own. If all threads of a kind are blocked, only reviews of this kind wait, each
+until its own deadline.
 """
 
 from __future__ import annotations
@@ -38,13 +38,11 @@ class FunctionKinds:
         return bool(self._kinds)
 
     def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
-        """Find a kind with conversion functions whose name is at the beginning of a body.
+        """Guess from the beginning of a body which kind with conversion functions it contains.
 
-        Return a tuple with this kind, or an empty tuple.
-
-        With this guess, most reviews are decoded only once. If no kind is found, the review is
-        first answered without calling functions. If the review needs functions, it is repeated in a
-        thread.
+        Return a tuple with this kind, or an empty tuple. With this guess, most reviews are decoded
+        only once. If no kind is found, the caller first answers the review without calling
+        functions. If the review then needs functions, the caller repeats it in a thread.
         """
         if self._kinds:
             start = bytes(body[:_BEGINNING])
@@ -55,15 +53,15 @@ class FunctionKinds:
 
 
 class Workers:
-    """Worker threads, by kind."""
+    """Worker threads, a group for each kind."""
 
     def __init__(self) -> None:
         self._threads: dict[Key | None, DaemonThreadPool] = {}
 
     async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
-        """Run work in a thread for these kinds; raise an ApiError 504 at the deadline.
+        """Run work in a thread of these kinds; raise an ApiError 504 at the deadline `until`.
 
-        After the deadline, the thread stays in use until its function returns.
+        After the deadline, the thread stays in use until the work ends.
         """
         # A review of several kinds, or of no kind, must not use up the threads of a single kind.
         key = kinds[0] if len(kinds) == 1 else None

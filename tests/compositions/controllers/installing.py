@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.compositions.samples import digest_of
@@ -22,7 +22,7 @@ from polyver.compositions.controllers.packages import (
     FunctionRevisionController,
 )
 from polyver.compositions.kinds import KINDS
-from polyver.compositions.packages import StepFunctionUse, function_of
+from polyver.compositions.packages import FunctionPin, StepFunctionUse, function_of
 from polyver.compositions.runtimes import DesiredRevision, Figures, ServingStatus
 from polyver.controllers import ControllerManager, GarbageCollector, Watch
 from polyver.core import PolyverError
@@ -101,6 +101,10 @@ class Users:
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         return [each for each in self.known if each.function == function]
+
+    def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
+        del function
+        return {}
 
 
 class World:

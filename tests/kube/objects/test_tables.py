@@ -20,7 +20,7 @@ from polyver.kube.objects.tables import (
     builtin_printer,
     custom_printer,
     human_duration,
-    partial_metadata_list,
+    partial_metadata,
     to_table,
 )
 
@@ -207,13 +207,13 @@ def test_the_newest_of_several_default_storage_classes_is_marked() -> None:
     assert [row["cells"][0] for row in rows] == ["a", "b (default)", "c"]
 
 
-def test_a_list_of_metadata_is_the_real_one() -> None:
+def test_the_metadata_of_an_object_alone_is_the_real_one() -> None:
     answers = [answer["body"] for answer in transcript("partial-metadata") or []]
     lists = [body for body in answers if body["kind"] == "PartialObjectMetadataList"]
-    assert lists
-    for real in lists:
-        objects = [{"metadata": item["metadata"], "spec": {}} for item in real["items"]]
-        assert partial_metadata_list(objects, real["metadata"]) == real
+    reals = [item for body in lists for item in body["items"]]
+    assert reals
+    for real in reals:
+        assert partial_metadata({"metadata": real["metadata"], "spec": {}}) == real
 
 
 def test_printing_does_not_change_the_object() -> None:

@@ -1,7 +1,8 @@
-"""Admission of Conversions: refuse a write or a deletion of a Conversion that would break its kind.
+"""Admission of Conversions: refuse writes and deletions that would leave a kind without conversion.
 
-The controller of Conversions checks each Conversion again: kube-apiserver may have stored a
-Conversion without calling the admission webhook.
+A new or changed Conversion must fit the CustomResourceDefinition of its kind. A Conversion that its
+kind still needs must not be deleted. The controller of Conversions checks each Conversion again:
+kube-apiserver may have stored a Conversion without calling the admission webhook.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ CONVERSIONS_WANTED = AdmissionRegistration(
 
 
 class ConversionChecks:
-    """Checks a Conversion against the CustomResourceDefinition of its kind, before it is stored."""
+    """Checks Conversions before they are stored or deleted.
+
+    A stored Conversion must fit the CustomResourceDefinition of its kind. A Conversion that its
+    kind still needs must not be deleted.
+    """
 
     def __init__(self, find: Find) -> None:
         self._find = find

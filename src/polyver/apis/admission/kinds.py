@@ -7,10 +7,10 @@ list request that contains it would fail.
 
 Hooks are Python functions of the kind's author that fill in defaults of objects, or check objects.
 
-Another product release may have written preserved fields in a format that this product release does
-not know. polyver then keeps the stored string unchanged and does not restore the fields. A client
-that writes such an object gets a warning. The log names the first object of each kind with each
-unknown format, even if that object was only read.
+An earlier or later version of polyver may have written preserved fields in a format that this
+version of polyver does not know. This version then keeps the stored string unchanged and does not
+restore the fields. A client that writes such an object gets a warning. The log names the first
+object of each kind with each unknown format, even if that object was only read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _THREADS = 8
 class ConvertedKinds:
     """Admission of objects whose kind has a converter, or is declared in Python.
 
-    A kind gets a converter when its Conversion is served, so the set of these kinds can change.
+    When polyver begins to serve a Conversion, its kind gets a converter. So the set of these kinds
+    can change while the server runs.
     """
 
     def __init__(
@@ -108,7 +109,10 @@ class ConvertedKinds:
             raise invalid(review.kind, review.name, causes)
 
     async def _inconvertible(self, review: AdmissionRequest, converter: Converter) -> list[Cause]:
-        """Return the cause of a refusal if a version cannot be reached; return [] otherwise."""
+        """Convert the object to each other version; return the cause of a refusal if one fails.
+
+        Return [] if all of these conversions succeed.
+        """
         assert review.object is not None
         others = [each for each in converter.versions if each != review.kind.version]
         for version in others:
@@ -129,7 +133,8 @@ class ConvertedKinds:
     async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
         """Call a hook in a thread.
 
-        An exception of the hook is raised as an API error; an unexpected exception is also logged.
+        If the hook raises an exception, raise it as an API error; if the exception is unexpected,
+        also log it.
         """
         try:
             return await self._timed(review, function)
@@ -158,9 +163,9 @@ def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
 
 
 def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
-    """Return an object with the defaults that hooks set.
+    """Call the hooks that set defaults; return the object with these defaults.
 
-    Hooks cannot change the identity of the object.
+    The hooks may change labels, annotations and finalizers, but not other metadata.
     """
     made = declared.defaulted(version, obj)
     fixed = ("apiVersion", "kind", "metadata")
@@ -182,7 +187,8 @@ def _metadata(before: Mapping[str, Any], after: Any) -> Object:
 def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
     """Return the admission registrations that the hooks and the conversion of a kind need.
 
-    A kind that is read from a CustomResourceDefinition has no hooks. polyver converts a kind with
+    A registration names the requests that API servers must send to polyver for review. A kind that
+    was read from a CustomResourceDefinition has no hooks. polyver converts every kind that has
     several versions, unless its conversion strategy is None.
     """
     definition = kind.definition()
@@ -211,8 +217,8 @@ def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
 def _carry_missing(converter: Converter | None) -> str:
     """Return a CEL condition that is true if an update leaves out the preserved fields.
 
-    Without a converter, the location of preserved fields is not known; the condition then tests the
-    annotations in which polyver stores them by default.
+    If there is no converter, the location of preserved fields is not known. The condition then
+    tests the annotations in which polyver stores preserved fields by default.
     """
     usual = [("metadata", "annotations", name) for name in (ANNOTATION, BESIDE)]
     paths = converter.keeping.paths if converter else usual
@@ -222,9 +228,10 @@ def _carry_missing(converter: Converter | None) -> str:
 
 
 def _has(obj: str, path: tuple[str, ...]) -> str:
-    """Return a CEL expression that is true if a path exists.
+    """Return a CEL expression that is true if the object `obj` has a value at a path.
 
-    The expression tests each parent before its child, as a missing parent would be an error.
+    The expression tests each parent before its child, because CEL raises an error for a missing
+    parent.
     """
     steps = [json.dumps(name) for name in path]
     places = [obj + "".join(f"[{step}]" for step in steps[:count]) for count in range(len(path))]
@@ -238,7 +245,7 @@ def is_converted(kind: DeclaredKind) -> bool:
 
 
 def log_unknown_formats(converter: Converter) -> Converter:
-    """Make a converter log each unknown format of preserved fields once.
+    """Make a converter log each unknown format of preserved fields once; return the converter.
 
     The log entry names the first object that has preserved fields in this format.
     """

@@ -1,4 +1,8 @@
-"""Static checks of conversions: rules that do not fit schemas, and fields that a version lacks."""
+"""Static checks of conversions, and the loss ledger.
+
+The checks find rules that do not fit the schemas, such as a rule for a field that does not exist.
+The loss ledger lists the result of a conversion for each field.
+"""
 
 from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger

@@ -18,13 +18,16 @@ __all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The smallest object that shows a failure, with the expected and the actual result."""
+    """The smallest object that shows a failure, and its expected and actual conversion."""
 
     given: Object
     expected: Any = None
     got: Any = None
     edited: Object | None = None
-    """The converted object after a client changed a field in the target version."""
+    """The object after a client changed one field of it in the target version.
+
+    None if the failure does not depend on such a change.
+    """
 
     def as_data(self) -> dict[str, Any]:
         made = {"given": self.given, "expected": self.expected, "got": self.got}
@@ -36,13 +39,15 @@ class ConversionFinding:
     """An error or a risk in the conversions of a kind."""
 
     kind: str
-    """The name of the CustomResourceDefinition, or the kind and its group."""
+    """The name of the CustomResourceDefinition; for a converter without a kind, `CronTab of ex.io`.
+    """
     rule: str
     severity: FindingSeverity
     fact: str
     advice: str
     versions: tuple[str, ...] = ()
-    """The version that has the error, or all versions of the conversion path on which it occurs."""
+    """The version with the error, or the versions of the conversion path on which the error occurs.
+    """
     path: str = ""
     """The field that has the error; empty if the finding is about whole objects."""
     place: str = ""
@@ -66,7 +71,7 @@ _BREAKING = {
         "Connect each version of the CustomResourceDefinition to the others by exactly one path",
     ),
     "kind-removed": (
-        "a kind was removed, so its objects are removed as well",
+        "a kind was removed: without its CustomResourceDefinition, its objects are deleted",
         "Keep its CustomResourceDefinition while there are objects",
     ),
     "fails": (
@@ -83,7 +88,7 @@ _BREAKING = {
     "edit-lost": (
         "a field that was changed in one version does not have the written value, in this or in "
         "another version",
-        "Use the written value, not a value that another version had before",
+        "Convert the value that the client wrote, not the value of another version",
     ),
     "default-loses": (
         "a default that an API server sets between two conversions makes polyver discard a "
@@ -117,14 +122,15 @@ _BREAKING = {
     ),
     "value": (
         "a rule writes a value that the schema refuses",
-        "Correct the value, or add it to the enum",
+        "Correct the value in the rule, or add it to the enum in the schema",
     ),
 }
 _RISKY = {
     "unstable": (
         "the result of a function changes when it is converted to the other version and back, so "
         "edits may be undone",
-        "Make each function restore the results of the function for the opposite direction",
+        "Make sure that a result of one function stays the same when the other function converts "
+        "it back, and the first function converts it again",
     ),
     "invalid": (
         "an object that is valid in one version is invalid in the other version, so it cannot be "
@@ -156,6 +162,9 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
 ) -> ConversionFinding:
-    """Build a finding. The check rule named `rule` gives its severity and its advice."""
+    """Build a finding; the check rule with the name `rule` gives its severity and its advice.
+
+    `fact` is the sentence that describes the error.
+    """
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -35,13 +35,12 @@ from polyver.apis.conversion.rules import (
     ValuesRule,
 )
 from polyver.apis.conversion.values import MISSING
-from polyver.core.plain import Object
+from polyver.core.plain import Object, Schema
 from polyver.languages.values.strings import same, shown
 
 __all__ = ["FieldConversion", "How", "Ledger", "Observed", "TracedValue", "ledger", "trace"]
 
 How = Literal["kept", "moved", "transformed", "carried"]
-Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,9 @@ class FieldConversion:
     path: str
     how: How
     to: tuple[str, ...] = ()
-    """The fields of the target version that have the value; empty if no field has it. Then the
-    value is only preserved, or lost.
+    """The fields of the target version that get the value.
+
+    Empty if no field gets it: the value is then only kept in the preserved fields, or is lost.
     """
     rules: tuple[str, ...] = ()
     """The names of the conversion rules that change the value."""
@@ -73,7 +73,7 @@ class FieldConversion:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The results of the conversion from one version to another, one for each field."""
+    """The results of converting one version to another version: one result for each field."""
 
     source: str
     target: str
@@ -104,7 +104,7 @@ class TracedValue:
     rules: tuple[str, ...] = ()
     exact: bool = True
     carried: str = ""
-    """The reason why the target version does not express the value; empty if it does."""
+    """The reason why no field of the target version gets the value; empty if a field gets it."""
 
     def behind(self, *steps: str | Inside) -> TracedValue:
         return replace(self, place=(*steps, *self.place))
@@ -189,9 +189,9 @@ def _trace(
 def _through(
     rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    """Return the fields to which a rule writes a part of its value.
+    """Return the fields to which a rule writes one part of the value that it converts.
 
-    `rest` is the path of this part.
+    `rest` is the path of this part inside the value.
     """
     to = rule.ports(back=back)[1]
     match rule:
@@ -221,9 +221,9 @@ def _items(
     *,
     back: bool,
 ) -> list[TracedValue]:
-    """Return the fields to which a rule for lists or maps writes a part.
+    """Return the fields to which a rule for lists or maps writes one part of the list or map.
 
-    `rest` is the path of the part.
+    `rest` is the path of this part inside the list or map.
     """
     if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
@@ -307,7 +307,10 @@ def _is_small(schema: Schema | None, factor: int) -> bool:
 
 
 class Observed:
-    """Counts in how many objects a conversion kept, changed or preserved each field."""
+    """Counts in how many objects a conversion kept, changed or preserved each field.
+
+    It is used for conversion functions, whose effect is not visible in their code.
+    """
 
     def __init__(
         self, converter: Converter, source: str, target: str, schema: Mapping[str, Any]
@@ -319,7 +322,7 @@ class Observed:
         self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
 
     def see(self, obj: Object, made: Object) -> None:
-        """Count the fields of an object of the source version; `made` is the converted object."""
+        """Add one object of the source version to the counts; `made` is the converted object."""
         visible = self._converter.visible(made)
         carried = self._converter.carried(made)
         lost = [parse_path(text) for text in carried.get(self.source, [])]

@@ -26,13 +26,12 @@ from polyver.apis.conversion.rules import (
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
 from polyver.apis.definition import Definition
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema import is_valid
 from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
 from polyver.languages.values.strings import shown
 
 __all__ = ["check_types", "fitting"]
-
-Schema = Mapping[str, Any]
 
 
 def fitting(
@@ -60,7 +59,7 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version, and a path in its objects. Rules are compared with the schema at this path."""
+    """One version, and a path in its objects; the checks use the schema at this path."""
 
     version: str
     schema: Schema | None
@@ -78,7 +77,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Compares rules with the schemas of the two versions that they connect."""
+    """Checks whether rules fit the schemas of the two versions between which they convert."""
 
     kind: str
     source: Side
@@ -194,7 +193,7 @@ def _unnamed(side: Side) -> Side:
 
 
 def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator[ConversionFinding]:
-    """Yield a finding if a rule needs a list or a map where the schema has another type."""
+    """Yield a finding if a rule expects a list or a map, and the schema has another type there."""
     expected: tuple[tuple[Side, Sequence[str]], ...] = ()
     if isinstance(rule, WrapRule):
         expected = ((other, ["array"]),)
@@ -253,7 +252,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
 
 
 def fits(before: Schema, after: Schema) -> bool:
-    """Report whether every value with the type in `before` also has the type in `after`."""
+    """Report whether every value of the type in schema `before` also has the type in `after`."""
     one, other = before.get("type"), after.get("type")
     either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
     return not one or not other or one == other or bool(either) or (one, other) == _WIDENED
@@ -317,7 +316,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
 def _misfit_values(
     fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each value in a rule that does not have the type of the rule's field."""
+    """Yield a finding for each constant in a rule whose type the field does not allow."""
     here = side.inside(*path)
     for value in values:
         if not is_type_of(value, here.schema or {}):
@@ -329,7 +328,10 @@ def _misfit_values(
 def _passed_on(
     fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
 ) -> Iterator[ConversionFinding]:
-    """Yield findings for the rules inside of a rule, and for values copied to another type."""
+    """Yield findings for the rules inside of a rule, and for the value that it copies.
+
+    The value that the rule copies has an error if the two fields have types that do not fit.
+    """
     inside = fit.inside(rule)
     for each in rule.inside.rules:
         yield from _problems(inside, each)

@@ -1,7 +1,7 @@
 """Refuse a Conversion with a rule that writes a field which does not exist in the version.
 
-The value would be kept in the preserved fields, and no client would see it. Most likely the path is
-mistyped, so the error is raised when a user applies the Conversion.
+polyver would keep the written value in the preserved fields, where no client sees it. Most likely
+the path in the rule is mistyped, so polyver raises the error when a user applies the Conversion.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _End:
         return _End(self.version, place, (*self.at, *steps))
 
     def unnamed(self) -> _End:
-        """Return the `_End` for the items of the list (or the values of the map) at this path."""
+        """Return the `_End` for the items of the list, or the values of the map, at this path."""
         is_list = self.place is not None and self.place.type == "array"
         return self.inside(ITEM if is_list else VALUE)
 
@@ -75,7 +75,7 @@ class _Missing:
     path: Place
     is_source: bool
     number: int
-    """The index of this field in the list of fields that the rule names for this version."""
+    """The position of this field among the fields that the rule names for this version, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[Polyv
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:
-    """Return the path inside a rule's YAML at which the missing field is named."""
+    """Return the keys, such as ("into", 1), under which a rule's YAML names the missing field."""
     if "at" in written:
         return ("at",) if missing.is_source or "as" not in written else ("as",)
     if missing.is_source:

@@ -8,15 +8,14 @@ from typing import Any
 
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.schemas import child, items, knows
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "places", "schema_at", "show"]
 
-Schema = Mapping[str, Any]
-
 
 class Inside(Enum):
-    """A path element for the items of a list, or for the values of a map."""
+    """A path element that stands for all items of a list, or for all values of a map."""
 
     ITEM = "[]"
     VALUE = "{}"
@@ -47,7 +46,8 @@ def show(place: Sequence[str | Inside]) -> str:
 def places(schema: Schema, *, leaves: bool = False) -> Iterator[Place]:
     """Yield every path that a schema names, except paths in metadata.
 
-    With `leaves`, yield only the paths of values for which the schema names no fields.
+    With `leaves`, yield only the innermost paths: those for which the schema names no further
+    fields.
     """
     known = schema.get("properties") or {}
     for name, each in known.items():

@@ -61,7 +61,7 @@ class Earlier:
 def earlier(
     against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
-    """Read the earlier state that `against` names, and yield it to the `with` block.
+    """Read the earlier state that the option --against names, and yield it to the `with` block.
 
     `names` are the names of the current CustomResourceDefinitions. `kinds` and `conversions` are
     arguments of `polyver check`.
@@ -93,7 +93,10 @@ def compared(
 def behaving(
     subjects: Sequence[CheckedKind], before: Earlier, against: str, *, examples: int, seed: int
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field that differs between current and earlier conversions."""
+    """Yield a finding for each field that clients see differently with the current conversions.
+
+    `before` has the earlier conversions, with which the current conversions are compared.
+    """
     for subject in subjects if examples else ():
         converter = subject.converter
         known = before.conversions.get((converter.group, converter.kind))
@@ -113,9 +116,10 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 
 
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
-    """Return the earlier CRD. Remove its `spec.conversion` if the current CRD has none.
+    """Return the earlier CRD, without its `spec.conversion` if the current CRD states none.
 
-    Users often add `spec.conversion` to a manifest only when they install the CRD.
+    Users often add `spec.conversion` to a manifest only when they install the CRD. So its absence
+    in a file is not a change.
     """
     if now.strategy or now.webhook:
         return old
@@ -209,9 +213,9 @@ def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> No
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Report whether a file exists in the earlier revision.
+    """Report whether the file or folder `name` exists in the earlier revision.
 
-    For the name of a module, return True.
+    If `name` is the name of a module, return True: only importing it shows if it exists.
     """
     is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
     return not is_path or (folder / name).exists()

@@ -1,8 +1,8 @@
-"""Run the conversions of kinds in another git revision of a project, in a separate process.
+"""Convert objects with the kinds of another git revision of a project, in a separate process.
 
 The process reads the kinds from the files of that revision, and writes a description of the kinds
-as one line. Then it reads requests from standard input, one per line: an object and a target
-version. For each request it writes one line: the converted object, or an error.
+as one line to standard output. Then it reads requests from standard input, one per line: an object
+and a target version. For each request it writes one line: the converted object, or an error.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ _RUN = "import sys; from polyver.apis.commands._behaviour import answer; answer(
 
 
 class NotConvertedThen(Exception):
-    """The conversion in the earlier revision failed; the message is the error that it raised."""
+    """A conversion in the earlier revision raised an error; it had the same message."""
 
 
 @contextmanager
 def behaviour_in(
     folder: Path, names: Sequence[str], revision: str
 ) -> Iterator[dict[Key, EarlierConversions]]:
-    """Run a process that converts with the kinds in a folder, until the `with` block ends."""
+    """Run a process that converts with the kinds in a folder, until the `with` block ends.
+
+    Yield the conversions of these kinds, by group and kind; they send requests to the process.
+    """
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],
         cwd=folder,
@@ -82,9 +85,9 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
 
 
 def answer(names: Sequence[str]) -> None:
-    """Answer requests on standard output.
+    """Read requests from standard input, and write one answer to standard output for each.
 
-    Text that the code of kinds prints is redirected to standard error.
+    If the code of the kinds prints text, the text goes to standard error.
     """
     from polyver.apis.commands.kinds import load_kinds
 

@@ -107,7 +107,7 @@ def _compared(
     examples: int,
     seed: int,
 ) -> list[ConversionFinding]:
-    """Compare with the earlier CustomResourceDefinitions and conversions; return the findings."""
+    """Compare the loaded kinds with their earlier state; return a finding for each change."""
     from polyver.apis.commands._against import behaving, compared, earlier
 
     with earlier(against, [*loaded.definitions], kinds, conversions) as before:

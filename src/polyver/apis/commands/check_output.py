@@ -98,7 +98,7 @@ def _row(fate: FieldConversion) -> tuple[str, str, str]:
 
 
 def finding_lines(finding: ConversionFinding) -> Iterator[str]:
-    """Yield the lines of a finding: the problem, the advice, and the smallest object with it."""
+    """Yield the lines of a finding: the problem, the advice, and the smallest wrong object."""
     way = " → ".join(finding.versions)
     about = " ".join(filter(None, (finding.kind, way, finding.path)))
     head = f"{finding.place}: " if finding.place else ""

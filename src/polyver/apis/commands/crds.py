@@ -41,7 +41,7 @@ def crds(
 ) -> None:
     """Write the CustomResourceDefinitions of kinds, to files or to standard output.
 
-    The same kinds always give the same bytes.
+    If the kinds have not changed, the command writes the same bytes again.
 
     Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
 
@@ -143,9 +143,9 @@ def _bundle(file: Path | None) -> str:
 
 
 def _admission(webhook: Webhook | None) -> Webhook:
-    """Return the webhook's address without the path of conversions.
+    """Return the webhook without the URL path for conversions; raise Misused if there is none.
 
-    The admission webhooks have other paths.
+    The admission webhooks have other URL paths.
     """
     if webhook is None:
         raise Misused("--admission needs --webhook-service or --webhook-url")
@@ -161,7 +161,7 @@ def _admission(webhook: Webhook | None) -> Webhook:
 def _manifests(
     kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Build the manifests. The keys of the result are file names without a suffix."""
+    """Build the manifests, by file name without suffix, such as `crontabs.stable.example.com`."""
     from polyver.apis.crds import crd_of
 
     crds = [crd_of(kind.definition(), webhook) for kind in kinds]
@@ -193,10 +193,10 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
 def _texts(
     manifests: dict[str, list[dict[str, Any]]], form: ManifestFormat, output: str | None
 ) -> dict[Path, str]:
-    """Format manifests as text.
+    """Format manifests as text; return the text of each file by the path of the file.
 
-    Return the text of each file that is written. If `output` is a folder, each manifest gets its
-    own file. Otherwise all manifests are in one text.
+    If `output` is a folder, each manifest gets its own file. Otherwise all manifests are in one
+    text; its path is "-" (standard output) if `output` is None.
     """
     if output is not None and _is_folder(output):
         return {

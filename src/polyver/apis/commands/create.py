@@ -31,26 +31,26 @@ def api(
     """Create a kind with its controller and tests, or add a version to an existing kind.
 
     For the first version of a kind, the command writes a Python module with the kind and its
-    controller, and a module with tests. It creates a project if there is none. For every other
-    version, it copies the class of the version that is declared last. It adds an edge, which
-    converts between the copied and the new version, and a test for the edge. In existing files, the
-    command only adds text, and corrects the `storage` arguments of the versions.
+    controller, and a module with tests. If there is no project, the command also creates the
+    project. For every other version, it copies the class of the version that is declared last. It
+    adds an edge, which converts between the copied and the new version, and a test for the edge. In
+    existing files, the command only adds text and sets the `storage` arguments of the versions.
 
     Example: polyver create api --group stable.example.com --version v2 --kind CronTab --storage
 
     Parameters
     ----------
     group
-        The API group, which is a domain name.
+        The API group, which is a domain name, such as stable.example.com.
     version
         The API version, such as v1 or v2beta1.
     kind
-        The kind, in CamelCase.
+        The kind in CamelCase, such as CronTab.
     storage
         Make this version the storage version. The first version of a kind always becomes the
         storage version.
     plural
-        The plural name. Default: derived from the kind.
+        The plural name of the kind in lower case. Default: derived from the kind.
     scope
         The scope of the objects. Default: Namespaced.
     output

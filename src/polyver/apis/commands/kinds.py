@@ -82,13 +82,16 @@ def _project_file(file: Path) -> dict[str, Any]:
 def kinds_said(project: Mapping[str, Any], at: str) -> list[str] | None:
     """Return the modules, files or folders of kinds that a pyproject.toml lists, or None.
 
-    `at` is the path of the pyproject.toml, for errors.
+    None means that there is no list. `at` is the path of the pyproject.toml, for errors.
     """
     return names_said(project, "kinds", at)
 
 
 def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | None:
-    """Return the names that a pyproject.toml lists for kinds, functions or catalogues, or None."""
+    """Return the list under the key `what` of [tool.polyver] in a pyproject.toml, or None.
+
+    `what` is kinds, functions or catalogues. None means that there is no such list.
+    """
     said = table(project, "tool", "polyver").get(what)
     if said is None:
         return None
@@ -99,7 +102,10 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
 
 
 def project_names(what: str) -> tuple[Path, list[str]]:
-    """Return the project's folder, and the names that its pyproject.toml lists under `key`."""
+    """Return the project's folder, and the list under the key `what` of [tool.polyver].
+
+    The project is the nearest folder with a pyproject.toml. The list is [] if it has no such key.
+    """
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -148,7 +154,7 @@ def _in_path(path: Path) -> Iterator[Kind]:
 
 
 def _may_hold_kinds(file: Path, folder: Path) -> bool:
-    """Report whether to read a file; a Python file without the word polyver is not imported."""
+    """Report whether to read a file: a Python file without the word polyver is not imported."""
     inside = file.relative_to(folder).parts
     hidden = any(part.startswith(".") or part in _SKIPPED for part in inside)
     if hidden or file.suffix not in (".py", *SUFFIXES) or not file.is_file():

@@ -30,9 +30,9 @@ def compare_definitions(
 ) -> list[CompatibilityFinding]:
     """Return the changes that break users of a CustomResourceDefinition, or may break them.
 
-    Both CustomResourceDefinitions are in apiextensions.k8s.io/v1. If the old
-    CustomResourceDefinition was read from a cluster, its status states in which versions objects
-    are stored. Safe changes are left out, unless `least` is `FindingSeverity.SAFE`.
+    Both CustomResourceDefinitions are in apiextensions.k8s.io/v1. If the old one was read from a
+    cluster, `status.storedVersions` states in which versions objects are stored, and the comparison
+    uses this. Safe changes are left out, unless `least` is `FindingSeverity.SAFE`.
     """
     return within(_compare(old, new), least)
 

@@ -7,12 +7,13 @@ schema allows, write a path as text, and remove the documentation from a schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from polyver.apis.compatibility._rules import RULES, FindingSeverity
+from polyver.core.plain import Schema
 
 __all__ = [
     "ALTERNATIVES",
@@ -32,8 +33,6 @@ __all__ = [
     "within",
 ]
 
-Schema = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityFinding:
@@ -42,8 +41,10 @@ class CompatibilityFinding:
     version: str
     """The API version; empty if the finding is about the whole CustomResourceDefinition."""
     path: str
-    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or of the
-    CustomResourceDefinition (`spec.scope`, `spec.versions[v1].served`); empty for the whole object.
+    """The changed field; empty if the finding is about the whole object.
+
+    It is a field of the objects (`spec.ports[].name`, `spec.env{}`), or of the
+    CustomResourceDefinition (`spec.scope`, `spec.versions[v1].served`).
     """
     rule: str
     """The name of one of `RULES`."""
@@ -64,9 +65,9 @@ def _text(value: str | Enum) -> str:
 def found(
     rule: str, path: str, fact: str, *, version: str = "", other: str = ""
 ) -> CompatibilityFinding:
-    """Build the finding of a comparison rule.
+    """Build a finding, with the severity and the advice of the comparison rule named `rule`.
 
-    `other` is the field that the advice of the rule names.
+    `other` is the field that replaces `{other}` in the advice of the rule.
     """
     known = RULES[rule]
     advice = known.advice.format(other=other)
@@ -90,8 +91,9 @@ class SchemaPair:
     required: bool = False
     """True if the new schema of the parent object requires this field."""
     limited: bool = False
-    """True if a constraint of a parent also applies to this path. A new default could violate this
-    constraint.
+    """True if a constraint of a parent, such as a CEL rule, also reads this path.
+
+    Such a constraint may refuse a new default.
     """
 
     def found(
@@ -102,7 +104,7 @@ class SchemaPair:
     def changed(self, keyword: str) -> tuple[Any, Any]:
         """Return the old and the new value of a schema keyword.
 
-        An empty value is returned as None.
+        For an absent or empty value, return None.
         """
         return self.old.get(keyword) or None, self.new.get(keyword) or None
 
@@ -128,7 +130,7 @@ def type_name(schema: Schema) -> str:
 
 
 def may_be(schema: Schema, kind: str) -> bool:
-    """Report whether a schema allows values of a type."""
+    """Report whether a schema allows values of a type, such as `object`."""
     types = types_of(schema)
     return not types or kind in types
 

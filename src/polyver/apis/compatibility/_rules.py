@@ -35,8 +35,9 @@ class FindingRule:
     severity: FindingSeverity
     about: str
     advice: str
-    """One sentence of advice. It may contain `{other}`, which is replaced by a field that the
-    finding names.
+    """One sentence of advice. It may contain `{other}`, which stands for the name of a field.
+
+    Each finding replaces `{other}` by a field, for example by the new field of a renamed field.
     """
 
 
@@ -64,7 +65,7 @@ _BREAKING = {
         "lost",
     ),
     "type-changed": (
-        "values of the old type are refused",
+        "the type of a field changed, so API servers refuse values of the old type",
         "Add a second field with the new type, or change the type in a new version with a "
         "conversion",
     ),
@@ -111,7 +112,7 @@ _BREAKING = {
         "Keep x-kubernetes-preserve-unknown-fields until every field that is in use has a schema",
     ),
     "values-narrowed": (
-        "a map accepts fewer values",
+        "a map accepts fewer keys or values than before",
         "Keep additionalProperties as they were, and narrow them in a new version",
     ),
     "embedded-added": (
@@ -126,7 +127,8 @@ _BREAKING = {
         "a list became a set or a map, or has other keys: duplicates are refused, and server-side"
         " apply identifies the items in another way",
         "Keep the list-type and its keys, and change them in a new version; an object with "
-        "duplicates can still be updated, but server-side apply no longer knows who owns its items",
+        "duplicates can still be updated, but server-side apply no longer knows which field "
+        "manager owns which item",
     ),
     "unique-added": (
         "uniqueItems was added",
@@ -228,7 +230,7 @@ _RISKY = {
         f"Make sure that every object in use is still valid; {_KEPT_AROUND}",
     ),
     "rule-added": (
-        "a CEL rule was added or changed",
+        "a CEL rule was added or changed, and may refuse existing objects",
         "Make sure that every object in use is valid, or write the rule with oldSelf and "
         "optionalOldSelf, so that it checks only changed values",
     ),
@@ -252,7 +254,7 @@ _RISKY = {
     ),
     "scale-changed": (
         "the scale subresource reads or writes other fields",
-        "Keep its paths, and change them in a new version",
+        "Keep the paths of the scale subresource, and change them in a new version",
     ),
     "conversion-changed": (
         "the conversion strategy changed",
@@ -268,8 +270,8 @@ _SAFE = {
         "Nothing to do",
     ),
     "field-freed": (
-        "a field lost its schema, but its data is kept",
-        "Nothing to do; clients may find any data in it",
+        "the schema no longer describes a field, but API servers do not prune it",
+        "Make sure that clients accept a value of any type in this field",
     ),
     "enum-widened": (
         "an enum has more values, or was removed",
@@ -280,7 +282,7 @@ _SAFE = {
         "Make sure that readers accept a missing value",
     ),
     "required-filled-in": (
-        "a field is required, and has a default",
+        "a field became required, and has a default",
         "Nothing to do: the default is set wherever the field is missing",
     ),
     "limit-widened": (
@@ -296,7 +298,7 @@ _SAFE = {
         "Make sure that readers accept the new values",
     ),
     "nullable-added": (
-        "null is valid",
+        "null became a valid value of a field",
         "Make sure that readers accept null",
     ),
     "unknown-kept": (
@@ -304,7 +306,7 @@ _SAFE = {
         "Nothing to do",
     ),
     "values-widened": (
-        "a map accepts more values",
+        "a map accepts more keys or values than before",
         "Make sure that readers accept the new values",
     ),
     "unique-removed": (
@@ -321,7 +323,7 @@ _SAFE = {
     ),
     "version-added": (
         "a version was added",
-        "Make sure that a conversion for it exists before it is served",
+        "Make sure that a conversion to and from the version exists before the version is served",
     ),
     "version-removed": (
         "a version was removed that was neither served nor stored",
@@ -345,7 +347,7 @@ _SAFE = {
     ),
     "columns-changed": (
         "the columns of kubectl get changed",
-        "Nothing to do, unless scripts read them",
+        "Nothing to do, unless scripts read the output of kubectl get",
     ),
     "names-added": (
         "a short name or a category was added",

@@ -104,7 +104,7 @@ def _options(schema: Schema, name: str) -> list[Any]:
 def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     """Return the options that are not in `others`.
 
-    Each element of `others` removes one equal option.
+    Each element of `others` cancels only one of several equal options.
     """
     left, found = [*others], []
     for option in options:
@@ -137,7 +137,7 @@ _WIDENED = {"anyOf": _any_widened, "allOf": _all_widened, "oneOf": _never, "not"
 
 
 def _implies(one: Schema, other: Schema) -> bool:
-    """Report whether each value that passes one option clearly passes the other option too."""
+    """Report whether it is certain that each value allowed by `one` is also allowed by `other`."""
     if not all(same(one.get(name), other.get(name)) for name in _INSIDE):
         return False
     if not {*(other.get("required") or ())} <= {*(one.get("required") or ())}:
@@ -150,7 +150,7 @@ def _implies(one: Schema, other: Schema) -> bool:
 
 
 class _UnknownFieldHandling(Enum):
-    """The ways in which an API server can treat a key that has no schema."""
+    """What an API server does with the value of a key that has no schema."""
 
     DROPPED = "dropped"
     KEPT = "kept"
@@ -213,7 +213,7 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
 def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
     """Return the schema of the keys that `properties` does not name.
 
-    If these keys have no schema, return how an API server treats them.
+    If these keys have no schema, return what an API server does with their values.
     """
     match schema.get("additionalProperties"):
         case None:
@@ -241,7 +241,10 @@ def _compare_fate(
     old: Schema | _UnknownFieldHandling,
     new: Schema | _UnknownFieldHandling,
 ) -> Iterator[CompatibilityFinding]:
-    """Yield the findings for a field that has a schema only before or only after the change."""
+    """Yield the findings for a field that has a schema only before or only after the change.
+
+    On the other side, `old` or `new` is what an API server does with the value of the field.
+    """
     path = path_to(place.path, name)
     if isinstance(new, _UnknownFieldHandling):
         assert not isinstance(old, _UnknownFieldHandling)
@@ -260,9 +263,10 @@ def _compare_fate(
 
 
 def _takes_default(schema: Schema) -> bool:
-    """Report whether the default of a schema is valid for this schema.
+    """Report whether the default of a schema is a valid value for this schema.
 
-    kube-apiserver does not check the defaults of schemas inside maps.
+    This must be checked here, because kube-apiserver does not check defaults in schemas inside
+    maps.
     """
     filled: dict[str, Any] = {}
     checked = compile_schema({"type": "object", "properties": {"field": schema}})
@@ -271,7 +275,7 @@ def _takes_default(schema: Schema) -> bool:
 
 
 def _is_looked_at(place: SchemaPair) -> bool:
-    """Report whether a constraint at this path or above may refuse an added field."""
+    """Report whether a constraint at this path or above may refuse the default of a new field."""
     return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
@@ -322,9 +326,9 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Report whether an API server requires a field that has no schema.
+    """Report whether an API server requires this field even if the schema does not mention it.
 
-    This is the case in embedded resources.
+    This is so for the standard fields of embedded resources, such as `kind`.
     """
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
@@ -369,7 +373,10 @@ def _named(rest: Schema | _UnknownFieldHandling) -> str:
 
 
 def _keeps(fate: _UnknownFieldHandling, schema: Schema) -> bool:
-    """Report whether an API server keeps values unchanged when their schema is removed."""
+    """Report whether an API server keeps the value of a field whose schema was removed.
+
+    `fate` states what an API server does with fields that have no schema.
+    """
     return fate is _UnknownFieldHandling.KEPT or (
         fate is _UnknownFieldHandling.EMPTIED and _is_scalar(schema)
     )
@@ -396,7 +403,8 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
 def _spared(schema: Schema, items: Schema) -> Schema:
     """Return the schema of a list's items.
 
-    If the list keeps unknown fields, the items keep unknown fields too.
+    If the schema of the list keeps unknown fields, unknown fields in the items are kept too. The
+    returned schema states this.
     """
     more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
     return {**items, **more}

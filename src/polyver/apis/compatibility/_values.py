@@ -129,7 +129,7 @@ def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _means_more(place: SchemaPair) -> bool:
-    """Report whether a format without effect on the old type may have an effect on the new type."""
+    """Report whether a format that was ignored for the old type may apply to the new type."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 
@@ -171,7 +171,10 @@ def _list_type(schema: Schema) -> str:
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
-    """Return the expression and the `optionalOldSelf` of each CEL rule, without its message."""
+    """Return the parts of each CEL rule that decide about values.
+
+    These are its expression and its `optionalOldSelf`, and not its message.
+    """
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 
@@ -221,8 +224,9 @@ def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compa
 def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
     """Report whether the new lower bound is tighter than the old one; None if this is unknown.
 
-    kube-apiserver compares integers with the integer part of a bound, and refuses every value if
-    a bound does not have the type of the field.
+    A bound is a pair: the number, and True if the number itself is not allowed. kube-apiserver
+    compares integers with the integer part of a bound, and refuses every value if a bound does not
+    have the type of the field.
     """
     if not (_is_plain(place.old, old[0]) and _is_plain(place.new, new[0])):
         return None

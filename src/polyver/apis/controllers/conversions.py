@@ -4,12 +4,12 @@ The controller builds a converter for each Conversion. It gives the converter to
 own process that converts objects: the embedded server, or a webhook server. All replicas convert;
 only the leader writes objects.
 
-A Conversion must not be removed while several versions of its kind are in use. With `strategy:
-None`, an API server changes only the apiVersion of an object, and prunes the fields that the other
-version does not have. The next write stores the pruned object. So a finalizer keeps a Conversion as
-long as several versions are in use. If the Conversion is deleted nevertheless, the controller does
-not change the CRD: requests in other versions than the stored version then fail, and no data is
-lost.
+A Conversion must not be removed while several versions of its kind are in use. Without the webhook,
+a CRD has the conversion strategy None: an API server then changes only the apiVersion of an object,
+and prunes the fields that the other version does not have. The next write stores the pruned object.
+So a finalizer keeps a Conversion as long as several versions are in use. If the Conversion is
+removed nevertheless, for example because a user removes the finalizer, the controller does not
+change the CRD: requests in other versions than the stored version then fail, and no data is lost.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ __all__ = ["FINALIZER", "ConversionController"]
 
 FINALIZER = "polyver.dev/conversion"
 _LOOK_AGAIN = 5.0
-"""Seconds until the next check. The controller reacts only to changes of a CRD's generation. A
-change of `status.storedVersions` does not change the generation, so the controller must check it
-regularly.
+"""Seconds until a Conversion that is being deleted is checked again.
+
+The controller reacts only to changes of a CRD's generation. A change of `status.storedVersions`
+does not change the generation, so the controller must check it regularly.
 """
 _HTTPS = 443
 _CONVERSIONS = GroupVersionResource(
@@ -80,14 +81,15 @@ class ConversionController(Controller[str]):
         settle: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
-        """Create the controller. `told` is the value for `spec.conversion` of CRDs.
+        """Create the controller. `told` is the value that it writes to `spec.conversion` of CRDs.
 
-        If `told` is None, no CRD is changed. `annotations` are set in the CRD together with
-        `spec.conversion`, for controllers such as cert-manager. If `told` has no CA bundle,
-        `bundle` returns the CA bundle of the webhook. `kinds` are the names of CRDs that polyver
-        converts without a Conversion. The webhook is set in the CRD only `settle` seconds after the
-        Conversion was first seen. By then all replicas can convert, and kube-apiserver may call any
-        of them.
+        If `told` is None, the controller changes no CRD. It writes `annotations` to the CRD
+        together with `spec.conversion`; they are for controllers such as cert-manager. `bundle`
+        returns the CA bundle of the webhook, if `told` does not contain it. `kinds` are the names
+        of CRDs that polyver converts without a Conversion.
+
+        The controller writes the webhook to the CRD only `settle` seconds after it first saw the
+        Conversion. By then all replicas can convert, and kube-apiserver may call any of them.
         """
         self._client = client
         self._publish = publish
@@ -107,7 +109,7 @@ class ConversionController(Controller[str]):
         ]
 
     async def load(self) -> None:
-        """Reconcile all existing Conversions once, before the first request of a client."""
+        """Reconcile all existing Conversions once, before the server accepts requests."""
         try:
             found = await self._client.list(_CONVERSIONS)
         except ApiError as error:
@@ -146,7 +148,10 @@ class ConversionController(Controller[str]):
         return None
 
     async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
-        """Remove the finalizer of a deleted Conversion when the kind does not need it any more."""
+        """Remove the finalizer of a deleted Conversion if its kind does not need the Conversion.
+
+        If the kind still needs the Conversion, check again later.
+        """
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)
             now = await find(self._client, _CONVERSIONS, key)
@@ -162,7 +167,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _lost(self, key: str, crd: Object | None) -> None:
-        """Stop using a deleted Conversion, unless its kind still needs the Conversion."""
+        """Stop converting by a Conversion that no longer exists, unless its kind still needs it."""
         known = self._published.get(key)
         if known is None:
             return
@@ -177,7 +182,7 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Report whether a CRD names our webhook. In a replica that writes no CRDs, return True."""
+        """Report whether a CRD names our webhook. A replica that writes no CRDs assumes this."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(
@@ -218,7 +223,11 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """Return the text that is appended to the condition message of an invalid Conversion."""
+        """Return the end of the condition message of an invalid Conversion.
+
+        It states that objects are still converted as before, if an earlier state of the Conversion
+        was valid; otherwise it is empty.
+        """
         return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:
@@ -226,12 +235,12 @@ class ConversionController(Controller[str]):
             self._publish(key, None)
 
     async def _unpoint(self, crd: Object) -> None:
-        """Set the strategy None in a CRD that names our webhook, if it has one version in use."""
+        """Replace our webhook in a CRD by the strategy None, if only one version is in use."""
         if self._told is not None and _is_told(crd, self._told) and len(versions_in_use(crd)) < 2:
             await self._write(crd, {"strategy": "None"})
 
     async def _point(self, crd: Object) -> None:
-        """Set our webhook in a CRD, unless the CRD already names our webhook."""
+        """Write our webhook to a CRD, unless the CRD already names it."""
         if self._told is not None and not _is_told(crd, self._told):
             await self._write(crd, self._told)
 
@@ -260,7 +269,7 @@ class ConversionController(Controller[str]):
         *,
         kind: str = "Serving",
     ) -> None:
-        """Set a condition of a Conversion, unless the Conversion already has this condition."""
+        """Set a condition of a Conversion, unless the condition is already the same."""
         if self._told is None:
             return
         condition = DesiredCondition(kind, status, reason, message)
@@ -282,20 +291,20 @@ class _Published:
 
     made_from: str
     problem: str
-    """The reason why a part of the Conversion is not used; empty if all parts are used."""
+    """The reason why the Conversion, or a part of it, is not used; empty if all of it is used."""
     since: float
-    """The time at which the Conversion was first seen."""
+    """The time at which this process first saw the Conversion."""
     converter: Converter
     orphaned: bool = False
-    """True if the Conversion was deleted although its kind needs it."""
+    """True if the Conversion was removed although its kind still needs it."""
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
-    """Build the converter. If the Conversion does not fit its CRD, also return the reason.
+    """Build the converter of a Conversion. Also return a problem; "" if there is none.
 
-    If the Conversion does not fit its CRD, the converter uses only the part that fits.
-
-    Without any converter, clients could neither read objects in other versions nor delete objects.
+    The problem is that the Conversion does not fit its CRD. The converter then uses the versions
+    that both have. Without any converter, clients could neither read objects in other versions nor
+    delete objects.
     """
     try:
         return converter_of(conversion, crd), ""
@@ -317,13 +326,13 @@ def _log_orphan(key: str, used: Sequence[str]) -> None:
 
 
 def _missing(before: Converter, after: Converter, crd: Object | None) -> list[str]:
-    """Return the versions in use that `before` converts and `after` does not convert."""
+    """Return the versions in use that the old converter converts, and the new one does not."""
     used = versions_in_use(crd) if crd is not None else []
     return [each for each in used if each in before.versions and each not in after.versions]
 
 
 def _told(error: PolyverError) -> str:
-    """Format an error with its hint and with the field that the error names.
+    """Format an error for a condition: its fact, the field that it names, and its hint.
 
     The file and line are left out.
     """
@@ -360,7 +369,7 @@ def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
 
 
 def _client(conversion: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `clientConfig`, with the port that an API server sets by default for a Service."""
+    """Return the `clientConfig` of a CRD's conversion; the port of its Service defaults to 443."""
     client: Mapping[str, Any] = (conversion.get("webhook") or {}).get("clientConfig") or {}
     if not client.get("service"):
         return client

@@ -63,7 +63,7 @@ _TIMEOUT = 60.0
 
 
 class _Seen(Struct, frozen=True, gc=False):
-    """The data that the controller keeps in memory for an applied object."""
+    """What the controller keeps in memory of an object that it applied."""
 
     owner: str
     """The uid of the object's controller in its owner references; empty if it has none."""
@@ -87,7 +87,8 @@ class DeclaredController(Controller[Key]):
     """
 
     workers = 32
-    """The maximum number of concurrent calls. A call that hangs is counted until its deadline."""
+    """The maximum number of concurrent calls. A call that hangs counts until its deadline is over.
+    """
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class DeclaredController(Controller[Key]):
             clock=clock or SystemClock(),
         )
         self._owners: dict[str, Key] = {}
-        """The objects of this kind, by uid."""
+        """The keys (namespace and name) of the objects of this kind, by their uids."""
         self._outputs: AppliedObjects[_Seen, Key] = AppliedObjects(
             lambda: self.watch_anew(),  # noqa: PLW0108 — the engine sets it later
             keep=partial(_seen_in, self.name),
@@ -172,7 +173,10 @@ class DeclaredController(Controller[Key]):
         return found
 
     async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
-        """Apply the wanted objects, delete unwanted objects, and return the updated owner."""
+        """Apply the objects that the function returned; delete objects that it no longer returns.
+
+        Return the updated owner, whose annotation records the applied objects.
+        """
         before, parts = noted(owner), [part_of(each) for each in wanted]
         # Record the objects first, then apply them. polyver deletes only recorded objects: an
         # object that was applied without a record would stay forever.
@@ -181,7 +185,7 @@ class DeclaredController(Controller[Key]):
         manager = manager_for(self.name, owner["kind"], owner["metadata"]["uid"])
         for each in wanted:
             await self._apply(each, manager)
-        # Earlier product releases used the name of the controller as the field manager for all
+        # Earlier versions of polyver used the name of the controller as the field manager for all
         # owners.
         is_ours = partial(is_made_for, owner=owner, managers=(manager, self.name))
         removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
@@ -272,8 +276,8 @@ class DeclaredStatusWriter:
     ) -> None:
         """Create the writer.
 
-        `code` is the code of the user's function: messages name the line in this code that raised
-        an error.
+        `code` is the code of the user's function. If the function raises an error, the message
+        names the line in this code.
         """
         self._client = client
         self._resource = resource
@@ -293,7 +297,8 @@ class DeclaredStatusWriter:
     async def succeeded(self, obj: Object, status: Object | None) -> None:
         """Write the status that the function returned.
 
-        If the function returned None, keep the status.
+        If the function returned None, the object keeps its status. If an earlier call failed, also
+        set the condition `Reconciled` to True.
         """
         wanted = dict(obj.get("status") or {}) if status is None else status
         known = find_condition(obj, _CONDITION)
@@ -317,9 +322,9 @@ class DeclaredStatusWriter:
 
 
 def _recovered(obj: Object, wanted: Object, known: Object, now: str) -> Object:
-    """Return a status with the condition `Reconciled` set to True.
+    """Return the status `wanted` with the condition `Reconciled` set to True.
 
-    If the function itself returns a condition of this type, return the status unchanged.
+    If the user's function itself sets a condition of this type, return `wanted` unchanged.
     """
     others = [each for each in wanted.get("conditions") or [] if each != known]
     if any(each.get("type") == _CONDITION for each in others):

@@ -38,7 +38,7 @@ _REGISTRATIONS = {
 
 
 class RegistrationController(Controller[str]):
-    """Writes all webhook registrations.
+    """Writes all admission registrations of polyver to its webhook configurations.
 
     There is a single key to reconcile, because all registrations are in two objects: one
     MutatingWebhookConfiguration and one ValidatingWebhookConfiguration.
@@ -85,7 +85,7 @@ class RegistrationController(Controller[str]):
             await self._keep(kind_name, resource, wanted)
 
     async def _converted(self) -> list[str]:
-        """Return the CRDs that have a Conversion, except those of kinds declared in Python."""
+        """Return the names of CRDs with a Conversion, except CRDs of kinds declared in Python."""
         known = {kind.definition().name for kind in self._kinds}
         found = await self._client.list(_CONVERSIONS, metadata=True)
         return sorted({each["metadata"]["name"] for each in found.items} - known)
@@ -103,9 +103,9 @@ class RegistrationController(Controller[str]):
     async def _keep(
         self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
     ) -> None:
-        """Apply registrations to a webhook configuration.
+        """Apply registrations to a webhook configuration of polyver.
 
-        Webhooks of other field managers are kept.
+        Webhooks in this configuration that other field managers have added are kept.
         """
         found = await find(self._client, resource, _NAME)
         # Read the configuration first, then the CA bundle. If another replica writes a newer bundle

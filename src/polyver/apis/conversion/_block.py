@@ -1,12 +1,13 @@
 """A block of conversion rules, for whole objects or for a value inside of an object.
 
-This module interprets rules, and so defines the result of a conversion over one edge (two versions
-and the rules between them). Tests compare the compiled rules with this interpreter. A field that no
-rule names keeps its path, unless the other version does not have this field.
+An edge is two versions and the rules between them. This module interprets rules, and so defines the
+result of a conversion over one edge. Tests compare the compiled rules with this interpreter. A
+field that no rule names keeps its path, unless the other version does not have this field.
 
-`lost` finds values that converting back would not restore; these values are preserved. Some
-preserved values depend on visible fields. Such a value has a guard: a fingerprint of these visible
-fields. The value is restored only as long as the fingerprint of the fields is the same.
+`lost` finds values that converting back would not restore; polyver preserves these values in the
+converted object. Some preserved values depend on visible fields, which clients can edit. Such a
+value has a guard: a fingerprint of these visible fields. The value is restored only as long as the
+fingerprint of the fields is the same.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ from polyver.languages.values.strings import same
 __all__ = ["FieldClaims", "InvalidRules", "RuleBlock"]
 
 Places = tuple[StructuralSchema | None, StructuralSchema | None]
-"""The schemas of a value in the two versions; None for a version without a schema."""
+"""The schemas of a value: in the version `from` and in the version `to` of an edge.
+
+A schema is None if the version has no schema.
+"""
 
 
 class InvalidRules(PolyverError):
@@ -52,7 +56,7 @@ class InvalidRules(PolyverError):
 
 @dataclass(frozen=True, eq=False)
 class RuleBlock:
-    """Conversion rules, and the schemas of the values that they convert, one for each version."""
+    """Conversion rules, and the two schemas of the values that they convert."""
 
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
@@ -63,8 +67,9 @@ class RuleBlock:
     it.
     """
     trivial: bool = field(init=False)
-    """True if the block does not change values: there are no rules, and both schemas have the same
-    fields.
+    """True if converting by this block changes nothing.
+
+    For this, there must be no rules, and both schemas must have the same fields.
     """
     fits: bool = field(init=False)
     """True if each field that the rules name exists in its version."""
@@ -79,7 +84,10 @@ class RuleBlock:
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
-        """Bind the rules to schemas, and add the rules that the schemas imply."""
+        """Return this block for values with these schemas.
+
+        It also has the rules that the schemas imply.
+        """
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
         return replace(self, rules=(*rules, *more), places=(source, target))
@@ -89,17 +97,26 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version to which this direction converts."""
+        """Return the schema of the version to which this direction converts.
+
+        With `back`, this is the version `from`.
+        """
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version from which this direction converts."""
+        """Return the schema of the version from which this direction converts.
+
+        With `back`, this is the version `to`.
+        """
         return self.places[1 if back else 0]
 
     # Objects.
 
     def run(self, obj: Object, *, back: bool) -> Object:
-        """Convert an object by the rules, without restoring preserved fields."""
+        """Convert an object by the rules; preserved fields are not restored.
+
+        With `back`, convert from the version `to` to the version `from`.
+        """
         made: Object = fresh(obj)
         taken = [
             tuple(take(made, path, pinned=self._pinned) for path in rule.ports(back=back)[0])
@@ -134,7 +151,7 @@ class RuleBlock:
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
         """Return the values that a rule may write.
 
-        An invalid label or annotation is replaced by MISSING.
+        API servers refuse an invalid label or annotation, so such a value is replaced by MISSING.
         """
         if not self.root:
             return values
@@ -153,9 +170,10 @@ class RuleBlock:
                 put(made, path, value)
 
     def lost(self, obj: Object, made: Object, *, back: bool) -> Lost:
-        """Find the fields of `obj` that are lost.
+        """Find the lost fields: those that converting `made` back would not restore.
 
-        Converting the result `made` back does not restore these fields.
+        `made` is the result of converting `obj`. The lost fields are the fields of `obj` that would
+        be missing or different if `made` were converted back.
         """
         lost: Lost = {}
         for rule in self.rules:
@@ -169,7 +187,10 @@ class RuleBlock:
         return lost | delta(again, obj, self.read(back=back))
 
     def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that a rule loses: running the rule backwards does not restore them."""
+        """Find the lost values of a rule: those that running the rule backwards would not restore.
+
+        `values` are the values that the rule read, and `made` are the values that it wrote.
+        """
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
         if not self.root or not touched or not writes:
@@ -178,7 +199,7 @@ class RuleBlock:
         return rule.missed(values, again, back=back)
 
     def restored(self, made: Object, lost: Lost, *, back: bool) -> Object:
-        """Return a converted object with its preserved fields restored."""
+        """Return the converted object `made` with the preserved fields in `lost` restored."""
         if not lost:
             return made
         whole: Object = fresh(made)
@@ -193,9 +214,9 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields.
+        """Yield the guards of preserved fields, with fingerprints of the fields in `view`.
 
-        Their fingerprints are computed from the object `view`.
+        `view` is the object in the version from which this direction converts.
         """
         rest = dict(lost)
         for rule in self.rules:
@@ -220,7 +241,10 @@ class RuleBlock:
         return made
 
     def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
-        """Build the entry of `Lost` for a converted value. The entry is {} if nothing was lost."""
+        """Build the entry of `Lost` for a value inside of an object; {} if nothing was lost.
+
+        `made` is the result of converting `value`.
+        """
         if type(value) is dict and type(made) is dict:
             lost = self.lost(value, made, back=back)
             return {"in": lost} if lost else {}
@@ -271,9 +295,10 @@ class FieldClaims:
             self.add(rule)
 
     def add(self, rule: ConversionRule) -> None:
-        """Add a rule.
+        """Record the fields of a rule.
 
-        Raise an error if another rule uses a field of this rule, or a part of such a field.
+        Raise an error if another rule already uses one of these fields, a part of it, or its
+        parent.
         """
         number = len(self._rules)
         for back, side in enumerate(self._sides):
@@ -340,7 +365,10 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove the outermost parent of a path whose value is not an object."""
+    """Remove the outermost parent of a path whose value is not an object.
+
+    Otherwise no value could be written at this path.
+    """
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

@@ -1,7 +1,7 @@
 """The builder of conversion rules. Each call adds one rule for conversions in both directions.
 
-Edges that are declared in Python call the builder directly. The reader of Conversions in YAML calls
-the builder for each rule.
+Users call the builder in the edges that they declare in Python. For a Conversion in YAML, polyver
+reads each rule and calls the builder for it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ class InvalidRule(PolyverError):
 class Rules:
     """The rules between two versions.
 
-    Each rule describes the conversion from the first to the second.
-
-    polyver also derives the conversion back from each rule.
+    Each rule describes how a field of the first version is converted to the second version. polyver
+    derives the conversion back from the same rule.
 
     >>> rules = Rules()
     >>> rules.move("spec.cronSpec", "spec.schedule")
@@ -86,12 +85,16 @@ class Rules:
     def wrap(self, source: str, target: str) -> Rules:
         """Add a rule for a value that becomes the first item of a list in the second version.
 
-        Return an empty `Rules`, for rules about the fields inside of the value.
+        Return an empty `Rules`, to which the caller adds rules for the fields inside of the value.
         """
         return self._nested(WrapRule(self._path(source), self._path(target), RuleBlock()))
 
     def values(self, at: str, words: Mapping[Any, Any], *, to: str = "") -> None:
-        """Add a rule that maps the values of a field to values in the second version."""
+        """Add a rule that maps each value of a field to another value in the second version.
+
+        The keys of `words` are values of the first version. The field has the path `to` in the
+        second version; by default the path `at`, as in the first.
+        """
         if not words:
             raise InvalidRule("values needs at least one pair")
         for each in (*words, *words.values()):
@@ -106,7 +109,11 @@ class Rules:
         self._add(ValuesRule(self._path(at), self._path(to or at), dict(words)))
 
     def cast(self, at: str, source: Type, target: Type, *, to: str = "") -> None:
-        """Add a rule for a value that has another type in the second version."""
+        """Add a rule for a value that has another type in the second version.
+
+        The field has the path `to` in the second version; by default the path `at`, as in the
+        first.
+        """
         _check_type(source)
         _check_type(target)
         self._add(CastRule(self._path(at), self._path(to or at), source, target))
@@ -119,7 +126,10 @@ class Rules:
         *,
         types: Sequence[Type] = ("integer", "integer"),
     ) -> None:
-        """Add a rule for a number that has another unit in the second version."""
+        """Add a rule for a number that has another unit in the second version.
+
+        The number in the second version is `factor` times the number in the first version.
+        """
         try:
             exact = Fraction(repr(factor) if isinstance(factor, float) else factor)
         except (ValueError, ZeroDivisionError, TypeError):
@@ -133,7 +143,11 @@ class Rules:
         self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
-        """Add a rule for a list whose items have a key, and that is a map in the second version."""
+        """Add a rule for a list that is a map in the second version.
+
+        The field `key` of each item becomes the key in the map. The value in the map is the field
+        `value` of the item; by default, the item without its key.
+        """
         if not key:
             raise InvalidRule("keyed needs the name of the key field")
         if key == value:
@@ -143,31 +157,32 @@ class Rules:
     def drop(self, at: str) -> None:
         """Add a rule for a field that only the first version has.
 
-        Objects in the second version preserve the value.
+        An object that is converted to the second version preserves the value.
         """
         self._add(DropRule(self._path(at)))
 
     def add(self, at: str) -> None:
         """Add a rule for a field that only the second version has.
 
-        Objects in the first version preserve the value.
+        An object that is converted to the first version preserves the value.
         """
         self._add(DropRule(self._path(at), added=True))
 
     def const(self, at: str, value: Any) -> None:
-        """Add a rule that sets a field of the second version to a constant.
+        """Add a rule for a field that only the second version has, and that is set to a constant.
 
-        If the object has a preserved value for the field, this value is restored instead of the
-        constant.
+        If the object preserves a value for the field from an earlier conversion, this value is
+        restored instead of the constant.
         """
         if value is None:
             raise InvalidRule("const needs a value")
         self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
-        """Add a rule for all items of a list or values of a map.
+        """Add a rule for all items of a list, or for all values of a map.
 
-        Return an empty `Rules`, for the fields inside of an item or value.
+        Return an empty `Rules`, to which the caller adds rules for the fields inside of each item
+        or value.
         """
         keys = (key,) if isinstance(key, str) else tuple(key)
         if "" in keys:
@@ -176,7 +191,10 @@ class Rules:
         return self._nested(each)
 
     def within(self, at: str, *, to: str = "") -> Rules:
-        """Add a rule for an object; return an empty `Rules` for the fields inside of the object."""
+        """Add a rule for an object, whose path may differ in the second version.
+
+        Return an empty `Rules`, to which the caller adds rules for the fields inside of the object.
+        """
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
     def _nested(self, rule: ConversionRule) -> Rules:
@@ -221,14 +239,17 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
 
 
 def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """Translate the fields that identify a list item to their names in the second version."""
+    """Return the names that the fields which identify a list item have in the second version."""
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
 
 
 def _check_key(key: str, place: str) -> None:
-    """Raise an error for the key of a label or annotation that an API server would refuse."""
+    """Raise an error if rules cannot write a label or an annotation with this key.
+
+    An API server would refuse the key, or it is the key of an annotation for preserved fields.
+    """
     if key in (ANNOTATION, BESIDE):
         raise InvalidRule(f"{key} is reserved for preserved fields")
     if problems := label_key_problems(key.lower() if place == "annotations" else key):

@@ -1,10 +1,10 @@
 """Compile conversion rules: generate the source of one Python function for each conversion path.
 
-The compiled function converts an object whose fields are JSON that was not decoded (`Raw`). It
-decodes only the fields that rules read, and moves other fields without decoding them. It restores
-preserved fields, and preserves values that the target version cannot express. The results are the
-same as those of the interpreter in `_block`. For an object that only the interpreter can convert,
-the function raises `Unusual`.
+The compiled function converts an object whose fields are still encoded as JSON (`Raw`). It decodes
+only the fields that rules read, and moves other fields without decoding them. It restores preserved
+fields, and preserves values that the target version cannot express. The results are the same as
+those of the interpreter in `_block`. For an object that only the interpreter can convert, the
+function raises `Unusual`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ from polyver.core.plain import Object
 __all__ = ["Compiled", "compile_path"]
 
 Compiled = Callable[[Object, dict[str, Lost]], None]
-"""A compiled function. It gets an object, whose fields may be undecoded JSON, and the preserved
-fields by version. It changes the object and the preserved fields in place.
+"""A compiled function, which converts an object in place.
+
+The first argument is the object; its fields may be undecoded JSON. The second argument has its
+preserved fields, by version. The function also changes the preserved fields in place.
 """
 
 
@@ -99,7 +101,7 @@ class _Writer:
         return f"{prefix}{self._count}"
 
     def keep(self, prefix: str, value: Any) -> str:
-        """Bind a value to a new name for use in the code, and return the name."""
+        """Make a value available to the generated code; return its name in the code."""
         name = self.fresh(prefix)
         self.names[name] = value
         return name
@@ -122,8 +124,9 @@ class _BlockWriter:
     losing: bool
     """True if the generated code preserves lost values; False if it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """Two `Settled`: for the versions before this block on the conversion path, and for the
-    versions after it.
+    """Two `Settled` about other versions on the conversion path.
+
+    The first is for the versions before this block, the second for the versions after it.
     """
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
@@ -185,7 +188,8 @@ class _BlockWriter:
     def _anchors(self) -> dict[int, str]:
         """Write code that records whether the object has the top-level field of each constant.
 
-        The field is tested before any rule changes the object.
+        The code does this before any rule changes the object. Return the variable for each constant
+        rule, by the `id` of the rule.
         """
         found: dict[int, str] = {}
         for rule in self.block.rules:
@@ -196,9 +200,9 @@ class _BlockWriter:
         return found
 
     def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
-        """Write code that moves the values that rules read to variables.
+        """Write code that moves the values which rules read into variables.
 
-        Return the variables of each rule.
+        Return the names of these variables for each rule.
         """
         found = {path: self.out.fresh("v") for path in _flat(reads)}
         by_holder: dict[str, list[Path]] = {}
@@ -215,9 +219,10 @@ class _BlockWriter:
         return [tuple(found[path] for path in paths) for paths in reads]
 
     def _clean(self, reads: Iterable[Path]) -> None:
-        """Write code that removes objects which became empty.
+        """Write code that removes objects which are empty after values were moved out of them.
 
-        The code raises Unusual for an object that the target version does not have.
+        If such an object is not empty and the target version does not have it, the code raises
+        Unusual.
         """
         emptied = {path[:size] for path in reads for size in range(1, len(path))}
         for at in sorted(emptied, key=len, reverse=True):
@@ -230,7 +235,10 @@ class _BlockWriter:
                 self.out.line(f"if {var} is not M: raise Unusual")
 
     def _check_strays(self, paths: Iterable[Path]) -> None:
-        """Write code that raises Unusual for a value at a path that rules write but do not read."""
+        """Write code that raises Unusual if the object already has a value at one of these paths.
+
+        The paths are those that rules write but do not read.
+        """
         by_holder: dict[str, set[str]] = {}
         for path in paths:
             by_holder.setdefault(self.containers[path[:-1]], set()).add(path[-1])
@@ -292,9 +300,9 @@ class _RuleWriter:
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _interpreted(self, made: Sequence[str]) -> str:
-        """Build the code that runs this rule in the interpreter.
+        """Build the code that runs this rule in the interpreter, which can preserve lost values.
 
-        If the code must not lose values (`losing` is False), it raises Loses instead.
+        In code that cannot preserve values (`losing` is False), raise Loses instead.
         """
         if not self.block.losing:
             return "raise Loses"
@@ -313,7 +321,7 @@ class _RuleWriter:
         return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
-        """Build a condition that is true if a path which this rule writes has a preserved field."""
+        """Build a condition that is true if a path that this rule writes has a preserved field."""
         if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
@@ -390,9 +398,9 @@ class _RuleWriter:
         self._write([made])
 
     def _guarded(self, made: str) -> None:
-        """Write code that converts a value.
+        """Write code that converts a value by the rules inside of this rule.
 
-        If a part of the value would be lost, the code runs the interpreter.
+        If a part of the value would be lost, the code runs this rule in the interpreter.
         """
         line, value = self._out.line, self.values[0]
         line("try:")
@@ -406,7 +414,7 @@ class _RuleWriter:
         line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
-        """Write code that converts a value.
+        """Write code that converts a value by the rules inside of this rule.
 
         If a part of the value would be lost, the code raises Loses.
         """
@@ -450,9 +458,9 @@ class _RuleWriter:
 
 
 def _item(block: RuleBlock, *, back: bool) -> Callable[[Any], Any] | None:
-    """Compile the rules of a block for one value; return None if the block has no rules.
+    """Compile a block to a function that converts a value; None if the block changes nothing.
 
-    The function raises Loses if anything is lost.
+    The function raises Loses if any part of the value would be lost.
     """
     if block.trivial:
         return None

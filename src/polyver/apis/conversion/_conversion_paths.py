@@ -1,9 +1,9 @@
-"""The conversion paths between versions, the compiled function of each path, and the interpreter.
+"""The conversion paths between versions: the compiled function of each path, and the interpreter.
 
-A conversion path leads from one version to another over one or more edges. The function of a path
-converts objects whose fields may still be encoded JSON. Fields that no rule reads are never
-decoded, because a request to a webhook may contain hundreds of objects. Conversion functions of
-users get the whole object, decoded once.
+A conversion path leads from one version to another over one or more edges (pairs of versions with
+rules or functions). The function of a path converts objects whose fields may still be encoded JSON.
+It never decodes fields that no rule reads, because a request to a webhook may contain hundreds of
+objects. Conversion functions of users get the whole object, decoded once.
 
 The interpreter converts an object edge by edge, and so defines the result of a conversion. Tests
 compare the results of compiled rules with those of the interpreter.
@@ -31,8 +31,9 @@ from polyver.kube.objects.schema import Schema
 __all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened", "Interpreter", "Schemas", "Tree"]
 
 ConvertOpened = Callable[[Object], Object | Raw | None]
-"""Converts an object, possibly in place. Returns None if only the interpreter can convert the
-object.
+"""Converts an object, possibly in place, and returns the result.
+
+Returns None if only the interpreter can convert the object.
 """
 Convert = Callable[[Object, str], Object]
 Tree = ConversionTree[ConversionStep]
@@ -42,12 +43,12 @@ Schemas = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class ConversionPath:
-    """The function that converts objects from one version to another, and its properties."""
+    """The function that converts objects from one version to another, and what it may do."""
 
     convert: ConvertOpened
     calls_functions: bool
     touches_metadata: bool
-    """True if rules may change labels and annotations, which must be checked afterwards."""
+    """True if rules may change labels or annotations. The caller must then check the metadata."""
 
 
 class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
@@ -139,16 +140,20 @@ def _by_rules(
 
 
 class Interpreter:
-    """Converts objects of one kind, given without apiVersion and without preserved fields."""
+    """Converts objects of one kind over each edge of a conversion path.
+
+    Callers pass the objects without apiVersion, and their preserved fields separately.
+    """
 
     def __init__(self, tree: Tree, schemas: Schemas) -> None:
         self._tree = tree
         self._schemas = schemas
 
     def convert(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert an object to another version.
+        """Convert an object to another version, without its preserved fields.
 
-        The preserved fields `carry` are updated in place.
+        The preserved fields of the object are in `carry`. They are updated in place: restored
+        fields are removed, and lost fields are added.
         """
         # A guarded value is restored only if its guard matches the current object. The guard is the
         # fingerprint of the fields on which the value depends. Remove the other guarded values.
@@ -165,9 +170,9 @@ class Interpreter:
         return made
 
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert an object over each edge of the path.
+        """Convert an object over each edge of the path from `source` to `target`.
 
-        The preserved fields of the object are updated in place.
+        The preserved fields in `carry` are updated in place.
         """
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
@@ -180,12 +185,11 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version with preserved fields, the last hop to this version, and an object.
+        """Yield what is needed to check the guards of each version that has preserved fields.
 
-        The object is the given object, converted to the source version of this last hop.
-
-        It has the defaults of its version, because an API server may fill in defaults between any
-        two conversions.
+        This is the version, the last step of the path to it, and the object converted to the
+        version before this last step. The object has the defaults of its version, because an API
+        server may fill in defaults between any two conversions.
         """
         known = [each for each in carry.lost if each in self._tree.versions]
         ways = {each: self._tree.way(version, each) for each in known}

@@ -1,7 +1,7 @@
 """Convert the objects of one kind from any of its versions to any other, without loss.
 
-Each conversion path has one compiled function. If the function refuses an object, the interpreter
-converts the object. Both give the same results.
+Each conversion path between two versions has one compiled function. For an object that this
+function cannot convert, polyver uses the interpreter of rules. Both give the same results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_convert
 
 
 class NotConvertible(PolyverError):
-    """The kind or version of an object, or the target version, is not known."""
+    """An object cannot be converted, for example because its kind or version is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Converter:
     ) -> None:
         """Create a converter.
 
-        `carry` is the top-level field in which preserved fields are stored. If `carry` is empty,
-        preserved fields are stored in an annotation.
+        `schemas` are the openAPIV3Schemas by version. `carry` is the top-level field in which
+        preserved fields are stored; if it is empty, they are stored in an annotation.
         """
         self.group = group
         self.kind = kind
@@ -81,17 +81,20 @@ class Converter:
         self.keeping = PreservedFieldsStore(
             PreservedInField(carry) if carry else PreservedInAnnotation()
         )
-        """The location of preserved fields."""
+        """The location in objects at which preserved fields are stored."""
         self.on_unknown_format: Callable[[str, str], None] = lambda *_: None
-        """Called for each unknown format of preserved fields when the converter finds it for the
-        first time. The arguments are the format and the name of the object that has it.
+        """Called when the converter finds a format of preserved fields that it cannot read.
+
+        It is called only once for each such format. The arguments are the format, and the name of
+        the object that has preserved fields in this format.
         """
         self._unknown_formats: set[str] = set()
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
-        """True if an edge calls conversion functions of users. Such a function may run for any
-        time.
+        """True if an edge calls conversion functions of users.
+
+        A call of such a function may take any time, or never end.
         """
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
@@ -124,7 +127,7 @@ class Converter:
         return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
 
     def versions_between(self, source: str, target: str) -> list[str]:
-        """Return the intermediate versions of a conversion from one version to another."""
+        """Return the versions between two versions on the conversion path from one to the other."""
         return [hop.target for hop in self.tree.way(source, target)][:-1]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
@@ -168,10 +171,10 @@ class Converter:
         return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
-        """Return the function that converts objects whose fields may be undecoded JSON.
+        """Return the function that converts objects whose fields may be undecoded JSON, or None.
 
-        Return None if there is no such function: only `convert_raw` can then convert between the
-        two versions.
+        With None, only `convert_raw` can convert between the two versions: no function can be
+        compiled, or the rules change metadata, which must be checked.
 
         The function may change an object in place. It returns None for an object that only
         `convert_raw` can convert.
@@ -180,12 +183,15 @@ class Converter:
         return None if path is None or path.touches_metadata else path.convert
 
     def unknown_format(self, obj: Object) -> str:
-        """Return the format of preserved fields if polyver cannot read it; return "" otherwise."""
+        """Return the format of preserved fields if polyver cannot read it, such as `format 2`.
+
+        Return "" if polyver can read the format, or if there are no preserved fields.
+        """
         carry = self.keeping.split(obj)[1]
         return format_of(carry.unknown) if carry.unknown else ""
 
     def visible(self, obj: Object) -> Object:
-        """Return an object without its preserved fields, and without empty annotations."""
+        """Return an object without its preserved fields and without an empty map of annotations."""
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
@@ -223,7 +229,7 @@ def _name_of(obj: Object) -> str:
 def build_converter(
     declared: DeclaredConversion, definition: Definition | None = None
 ) -> Converter:
-    """Build the converter of a Conversion, with the schemas of the CRD if the CRD is given."""
+    """Build the converter of a Conversion. If the CRD is given, the converter uses its schemas."""
     schemas: dict[str, Mapping[str, Any]] = {}
     if definition is not None:
         _check_versions(declared, definition)

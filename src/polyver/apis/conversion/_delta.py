@@ -1,9 +1,9 @@
 """The values that a conversion loses, as data that is preserved and restored.
 
-`Lost` is plain data in the format of preserved fields. It has an entry for each path. The entry has
-the value of the field (`is`), or states that the field did not exist (`absent`). The entry of a
-list has the lost values of its items, by the key of each item (`by`) or, if there are no unique
-keys, by its index (`at`).
+`Lost` is plain data in the format of preserved fields. It has an entry for each path with a lost
+value. The entry contains the value of the field (`is`), or states that the field did not exist
+(`absent`). The entry of a list contains the lost values of its items, by the key of each item
+(`by`) or, if there are no unique keys, by its index (`at`).
 
 Some lost values may be restored only as long as certain visible fields are unchanged. The entry of
 such a lost value has a guard: the fingerprint of these visible fields (`if`), or of all visible
@@ -44,13 +44,18 @@ __all__ = [
 
 Lost = dict[str, Any]
 Guard = tuple[dict[str, Any], str, str]
-"""An entry of `Lost`, the key of its guard in the entry (`if` or `whole`), and the fingerprint that
-the guard must have for the current object.
+"""The guard of an entry, for comparing the stored fingerprint with the current one.
+
+The parts are: an entry of `Lost`, the key in the entry under which the fingerprint is stored (`if`
+or `whole`), and the fingerprint of the fields of the current object.
 """
 
 
 def was(value: Any, *, guarded: bool) -> dict[str, Any]:
-    """Build the entry for a field that had this value, or that did not exist (MISSING)."""
+    """Build the entry for a field that had this value; MISSING means that the field did not exist.
+
+    With `guarded`, the entry gets an empty guard, which is set later.
+    """
     entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": fresh(value)}
     return entry | {"if": ""} if guarded else entry
 
@@ -80,10 +85,7 @@ def _compare(
 
 
 def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict[str, Any]:
-    """Build the entry for two lists that differ only inside of their items.
-
-    For all other lists, the entry is {}.
-    """
+    """Build the entry for two lists if only fields inside of their items differ; otherwise {}."""
     if type(have) is not list or type(want) is not list or len(have) != len(want):
         return {}
     pairs = list(zip(have, want, strict=True))
@@ -97,9 +99,9 @@ def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict
 def item_losses(
     losses: Sequence[Lost], have: Sequence[Any], want: Sequence[Any], keys: Sequence[str]
 ) -> Lost:
-    """Build the entry for a list whose items lost values.
+    """Build the entry for a list whose items have lost values.
 
-    The items are identified by their keys if the keys are unique; otherwise by their indexes.
+    The entry names each item by its key if the keys are unique; otherwise by its index.
     """
     if not any(losses):
         return {}
@@ -110,7 +112,7 @@ def item_losses(
 
 
 def item_names(items: Sequence[Any], keys: Sequence[str]) -> list[str] | None:
-    """Return the key of each item of a list, or None if the keys are not unique.
+    """Return the key of each item of a list; None if an item has no key, or two have the same key.
 
     >>> item_names([{"name": "a"}, {"name": "b"}], ["name"])
     ['a', 'b']
@@ -133,7 +135,7 @@ def _name(item: Any, keys: Sequence[str]) -> str | None:
 
 
 def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) -> None:
-    """Restore lost values, in place."""
+    """Write the lost values in `lost` to an object, in place."""
     for text, entry in lost.items():
         path = parse_path(text)
         if "absent" in entry and "is" not in entry:
@@ -201,9 +203,9 @@ def _fill(have: Object, more: Mapping[str, Any]) -> None:
 
 
 def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:
-    """Yield the guards of lost fields that no rule names.
+    """Yield the guards of those lost fields that no rule names.
 
-    `view` is the object as clients see it.
+    The fingerprints are computed from the object `view`.
     """
     for text, entry in lost.items():
         if "whole" in entry:
@@ -225,7 +227,10 @@ def item_guards(
     keys: Sequence[str],
     inside: Callable[[Lost, Any], Iterator[Guard]],
 ) -> Iterator[Guard]:
-    """Yield the guards of the values that the items of a list have lost."""
+    """Yield the guards of the lost values in the items of a list.
+
+    `inside` yields the guards of the values that one item has lost.
+    """
     found = items if type(items) is list else []
     for number, lost in _matched(found, {"by": entry.get("by", {})}, keys):
         yield from inside(lost, found[number])
@@ -249,7 +254,10 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:
-    """Remove the entries whose `id()` is in `stale`, and entries that become empty."""
+    """Return `lost` without some entries, and without entries that become empty.
+
+    `stale` has the `id()` of each entry to remove: its guard does not match any more.
+    """
     kept: Lost = {}
     for path, entry in lost.items():
         if id(entry) not in stale and (left := _entry_without(entry, stale)):

@@ -1,9 +1,7 @@
-"""Preserved fields: values that the version of an object cannot express.
+"""Preserved fields: values that the version of an object cannot express, kept in the object.
 
-Preserved fields are kept in the object as JSON.
-
-The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`. It is
-stored in an annotation, or in a field that the kind reserves.
+They are stored as JSON with sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is":
+…}}}}`. The JSON is the value of an annotation, or of a field that the kind reserves.
 """
 
 from __future__ import annotations
@@ -56,17 +54,17 @@ class CarryTooLarge(PolyverError):
 
 @dataclass(slots=True)
 class PreservedFields:
-    """The preserved fields by version, and further data for restoring the original object."""
+    """The preserved fields of an object by version, and other data to restore the object."""
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """True if the original object had `metadata.annotations: {}`. The empty map is then restored.
-    """
+    """True if the original object had an empty map of annotations, which must be restored."""
     was_bare: bool = False
     """True if the original object had no metadata."""
     unknown: str = ""
-    """Preserved fields in a format that this product release does not know, as a string that is
-    written back unchanged.
+    """Preserved fields in a format that this version of polyver does not know, as a string.
+
+    The string is written back unchanged. It is empty if there are no such preserved fields.
     """
 
 
@@ -107,8 +105,8 @@ _decode = msgspec.json.Decoder(_Written).decode
 def _read(text: object) -> PreservedFields:
     """Parse preserved fields; keep the text if its format is unknown.
 
-    Another product release of polyver may have written the text. After an upgrade or a roll-back to
-    that product release, it can read the text again.
+    An earlier or later version of polyver may have written the text. After an upgrade or a
+    roll-back to that version, polyver can read the text again.
     """
     if not isinstance(text, str):
         return PreservedFields()
@@ -128,7 +126,8 @@ def _read(text: object) -> PreservedFields:
 def _may_restore(text: str, entry: Mapping[str, Any]) -> bool:
     """Report whether a conversion may restore a preserved field.
 
-    Most fields of the metadata must not be changed by a conversion.
+    In the metadata, it may restore only valid labels and annotations. `text` is the path of the
+    field.
     """
     if not text.startswith(_FIXED_FIELDS):
         return True
@@ -149,7 +148,7 @@ _FIXED_FIELDS = ("apiVersion", "kind", "metadata", "[")
 
 
 def format_of(text: str) -> str:
-    """Describe the format of preserved fields that cannot be read, for messages."""
+    """Describe a format of preserved fields that polyver cannot read, such as `format 2`."""
     try:
         found = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -161,7 +160,7 @@ def format_of(text: str) -> str:
 
 
 def _write(carry: PreservedFields, *, room: int) -> str:
-    """Format preserved fields as a string; raise CarryTooLarge if it exceeds `room` bytes."""
+    """Format preserved fields as a string; raise CarryTooLarge if it has more than `room` bytes."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     flags = {"empty": carry.was_empty, "bare": carry.was_bare}
     text = encode_sorted(said | {name: True for name, is_so in flags.items() if is_so})
@@ -175,14 +174,16 @@ def _write(carry: PreservedFields, *, room: int) -> str:
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
-"""The annotation for preserved fields if the normal location already contains preserved fields in
-an unknown format.
+"""The annotation in which polyver stores preserved fields if their normal location is occupied.
+
+The location is occupied if it contains preserved fields in an unknown format, which are kept.
 """
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
-"""The limit for all annotations of an object together."""
+"""The maximum size in bytes of all annotations of an object together, as in Kubernetes."""
 _FIELD_LIMIT: Final = 1024 * 1024
-"""The limit for preserved fields that are stored in a field of the object. It is below etcd's limit
-for a whole object.
+"""The maximum size in bytes of preserved fields that are stored in a field of the object.
+
+It is below the limit of etcd for a whole object.
 """
 
 
@@ -199,9 +200,9 @@ class PreservedFieldsLocation(Protocol):
         ...
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields added at the location.
+        """Return an object with the preserved fields `carry` added at this location.
 
-        If there are none, return the object unchanged.
+        If `carry` contains no fields, return the object unchanged.
         """
         ...
 
@@ -237,9 +238,9 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Separate an object from its preserved fields.
+        """Separate an object from its preserved fields; return both.
 
-        Remove the map of annotations if it becomes empty.
+        If the object has no other annotations, its map of annotations is removed.
         """
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
@@ -355,9 +356,9 @@ class PreservedInField:
 class PreservedFieldsStore:
     """The location of preserved fields, and a second annotation if the location is occupied.
 
-    The location is occupied if it contains preserved fields in a format that this product release
-    of polyver does not know. polyver keeps these preserved fields unchanged. After an upgrade or a
-    roll-back, the product release that wrote them can read them again.
+    The location is occupied if it contains preserved fields in a format that this version of
+    polyver does not know. polyver keeps these preserved fields unchanged. After an upgrade or a
+    roll-back, the version of polyver that wrote them can read them again.
     """
 
     def __init__(self, place: PreservedFieldsLocation) -> None:
@@ -379,9 +380,9 @@ class PreservedFieldsStore:
         return rest, carry
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields added at the location.
+        """Return an object with the preserved fields `carry` added.
 
-        If there are none, return the object unchanged.
+        If `carry` contains no fields, return the object unchanged.
         """
         if not carry.unknown:
             return self.place.join(obj, carry)

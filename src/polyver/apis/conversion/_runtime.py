@@ -49,9 +49,10 @@ __all__ = [
 
 Convert = Callable[[Any], Any]
 Lossless = Callable[..., Any]
-"""Runs a rule on the values that it reads; at least one of them is not MISSING.
+"""Runs a rule on the values that it reads, of which at least one is not MISSING.
 
-Returns a sequence if the rule writes several values.
+Returns the value that the rule writes, or a sequence if the rule writes several values. Returns
+None if a value would be lost.
 """
 
 fields = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -134,7 +135,10 @@ def is_const(value: Any, encoded: bytes, const: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RuleByInterpreter:
-    """Runs one rule by the interpreter, and preserves and restores the fields of this rule."""
+    """Runs one rule by the interpreter, and preserves and restores the fields of this rule.
+
+    Compiled code uses it for a value that the compiled form of the rule cannot convert.
+    """
 
     block: RuleBlock
     rule: ConversionRule
@@ -186,9 +190,9 @@ _LARGE: Final = 10**18
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Build a function that runs a rule without inner rules, such as a cast, on plain values.
+    """Build a function that runs a rule which has no inner rules, such as a cast.
 
-    The function returns None if a value would be lost.
+    The function takes plain values. It returns None if a value would be lost.
     """
     match rule:
         case ValuesRule():
@@ -320,7 +324,7 @@ def _joined(rule: SplitRule) -> Lossless:
 
 
 def keyed(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Build a function that converts between a list and a map by key.
+    """Build the function that converts a list to a map by a key; with `back`, a map to a list.
 
     `one` converts each value of the map. The built function raises Loses if a value would be lost.
     """
@@ -334,9 +338,9 @@ def _same(value: Any) -> Any:
 
 
 def _keyed_values(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Build the function for `keyed` for items that have only a key and a value.
+    """Do the same as `keyed`, for lists whose items have only a key field and a value field.
 
-    The function does not decode the items.
+    The built function does not decode the values.
     """
     hints: list[tuple[str, Any, Any]] = [
         ("name", str, msgspec.field(name=rule.key)),

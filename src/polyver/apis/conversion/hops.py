@@ -1,4 +1,4 @@
-"""Conversion steps: an edge in one direction, by rules or by functions of users."""
+"""Conversion steps: a step converts over one edge in one direction, by rules or by functions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Function = Callable[[Object], Object]
 
 
 class ConversionStep(Protocol):
-    """Converts from one version to its neighbour.
+    """Converts objects from one version to a neighbouring version.
 
-    The objects are given without apiVersion and without preserved fields.
+    Callers pass the objects without apiVersion and without preserved fields.
     """
 
     def run(self, obj: Object) -> Object:
@@ -36,20 +36,22 @@ class ConversionStep(Protocol):
         ...
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        """Find the fields of `obj` that are lost.
+        """Find the lost fields: those that converting `made` back would not restore.
 
-        Converting the result `made` back does not restore these fields.
+        `made` is the result of `run(obj)`. The lost fields are the fields of `obj` that would be
+        missing or different if `made` were converted back.
         """
         ...
 
     def restored(self, made: Object, lost: Lost) -> Object:
-        """Return `made`, the result of `run`, with its `lost` fields restored."""
+        """Return `made`, the result of `run`, with the preserved fields in `lost` restored."""
         ...
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
-        """Yield the guards of lost fields of the target version; `view` is the source object.
+        """Yield the guards of the preserved fields in `lost`, which belong to the target version.
 
-        A guard is the fingerprint of the fields on which a lost field depends.
+        A guard is the fingerprint of the fields of `view`, the source object, on which a preserved
+        field depends.
         """
         ...
 
@@ -76,11 +78,12 @@ class ByRules:
 
 @dataclass(frozen=True, slots=True)
 class ByFunctions:
-    """One direction of an edge that is a pair of functions.
+    """One direction of an edge that is a pair of functions of a user, `there` and `back`.
 
     A field is lost if converting by `there` and then by `back` does not return the field with the
-    same value. It is unknown on which other fields a lost field depends. So the lost field is
-    restored only as long as the function still returns the same value at the path of this field.
+    same value. polyver does not know on which other fields a lost field depends. So it restores a
+    lost field only as long as converting by a function still returns the same value at the path of
+    this field.
     """
 
     there: Function
@@ -92,7 +95,7 @@ class ByFunctions:
         return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
-        """Return the function's result before pruning.
+        """Return the result of the function `there` without pruning it.
 
         The result may have fields that the target version does not have.
         """
@@ -121,10 +124,10 @@ class ByFunctions:
 
 @dataclass(frozen=True, slots=True)
 class _ByUnfitRules(ByRules):
-    """One direction of an edge whose rules name fields that a version lacks.
+    """One direction of an edge whose rules name fields that do not exist in a version.
 
-    An API server prunes values in fields that a version lacks. So rules that name such fields are
-    treated like functions: any field may be lost.
+    An API server prunes the values of such fields. So polyver treats these rules like functions:
+    any field may be lost.
     """
 
     @property
@@ -153,8 +156,9 @@ class _ByUnfitRules(ByRules):
 def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
     """Return the steps of a conversion path if they can be compiled; otherwise return None.
 
-    Rules cannot be compiled if they name fields that a version lacks. They also cannot be compiled
-    if only one of the two versions of a step has a schema, because any field may be lost then.
+    Rules cannot be compiled if they name fields that a version does not have. They also cannot be
+    compiled if only one of the two versions of a step has a schema, because any field may be lost
+    then.
     """
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     half_known = any(step.block.places.count(None) == 1 for step in steps)
@@ -168,7 +172,7 @@ def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
 
 
 def _guarded(lost: Lost) -> Lost:
-    """Return the lost fields with a guard for each value."""
+    """Return the lost fields with an empty guard for each value; the guards are set later."""
     made: Lost = {}
     for path, entry in lost.items():
         each = {name: value for name, value in entry.items() if name != "whole"}
@@ -202,7 +206,8 @@ class PrunedObject(dict[str, Any]):
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
     """Call a conversion function, prune its result, and copy the fixed metadata from the input.
 
-    An API server also sends objects that have only metadata. The function is not called for them.
+    Functions cannot change apiVersion, kind and metadata, except labels and annotations. An API
+    server may also send objects that have only metadata. The function is not called for them.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = _copied(obj)

@@ -49,22 +49,25 @@ class _Nested(SingleFieldRule):
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """Bind the rules inside of this rule to the schemas of the value."""
+        """Return this rule with its inner rules bound to the schemas of the value."""
         return replace(self, inside=self.inside.bound(source, target))
 
     def _entry(self, lost: Lost, *, back: bool) -> dict[str, Any]:
-        """Return the entry in `lost` for the path that this rule writes."""
+        """Return the entry in `lost` for the path that this rule writes; {} if there is none."""
         found: dict[str, Any] = lost.get(show_path(self.source if back else self.target), {})
         return found
 
     def _told(self, entry: dict[str, Any], *, back: bool) -> Lost:
-        """Build a `Lost` with the entry for the path that this rule reads."""
+        """Build a `Lost` with this entry for the path that the rule reads; {} if it is empty."""
         return {show_path(self.target if back else self.source): entry} if entry else {}
 
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that has another path in the other version, or other fields inside of it."""
+    """A field that may have another path in the other version.
+
+    If the field is an object, `inside` has the rules for its fields.
+    """
 
     name: ClassVar[str] = "move"
 
@@ -83,10 +86,7 @@ class MoveRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class WrapRule(_Nested):
-    """A field that is a single value in one version.
-
-    In the other version, it is the first item of a list.
-    """
+    """A single value in the version `from`; in the version `to`, the first item of a list."""
 
     name: ClassVar[str] = "wrap"
 
@@ -140,7 +140,7 @@ class WrapRule(_Nested):
 
 
 def _first(value: Any) -> Any:
-    """Return the first item of a list.
+    """Return the first item of a list; MISSING if there is none.
 
     A null is treated as missing, because API servers may remove nulls.
     """
@@ -155,8 +155,9 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The fields that identify a list item: `source_keys` in the version `from`, `target_keys` in
-    the version `to`. By default, these are the list map keys of the schema.
+    """The fields that identify a list item in the version `to`; `source_keys` are those in `from`.
+
+    By default, both are the list map keys in the schema of the version.
     """
 
     def _bound(
@@ -235,9 +236,10 @@ class EachRule(_Nested):
         yield from super().guards(lost, values, back=back)
 
     def _list_guards(self, entry: dict[str, Any], value: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of list items.
+        """Yield the guards of lost values in list items.
 
-        An item is identified by its key in the version to which the lost fields belong.
+        The lost values belong to the version to which this rule converts. So each item is
+        identified by its key in that version.
         """
         items = value if type(value) is list else []
         made = [self.inside.run_value(item, back=back) for item in items]
@@ -257,15 +259,13 @@ class EachRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class KeyedRule(_Nested):
-    """A field that is a list in one version.
-
-    In the other version, it is a map by a key of the items.
-    """
+    """A list in the version `from`; in the version `to`, a map by a field of the items."""
 
     key: str
     value: str
-    """The field of an item that becomes the value in the map; if empty, the item without its key
-    becomes the value.
+    """The field of an item that becomes the value in the map.
+
+    If it is empty, the item without its key field becomes the value.
     """
     name: ClassVar[str] = "keyed"
 
@@ -291,7 +291,7 @@ class KeyedRule(_Nested):
         return made
 
     def _inner(self, item: dict[str, Any]) -> Any:
-        """Return the map's value for an item: the item without its key, or one of its fields."""
+        """Return the value in the map for an item: one of its fields, or all fields but the key."""
         if self.value:
             return item[self.value]
         return {name: value for name, value in item.items() if name != self.key}
@@ -307,9 +307,9 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Report whether a value of the map can become an item.
+        """Report whether a value of the map can become an item of the list.
 
-        It cannot if it already has the key field.
+        A value that already has the key field cannot: an item has only one value for this field.
         """
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
@@ -393,7 +393,10 @@ class KeyedRule(_Nested):
                 yield from guards(inner, seen.get(name, MISSING), None)
 
     def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
-        """Convert a list or map to the form of the other version. Return the values by key."""
+        """Convert a list or a map to the form of the other version.
+
+        Return the values of the result by their keys.
+        """
         if back:
             items = self._list(found) if type(found) is dict else []
             return {item[self.key]: item for item in items}

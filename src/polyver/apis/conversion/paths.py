@@ -69,7 +69,7 @@ def parse_path(text: str) -> Path:
 
 @lru_cache(maxsize=4096)
 def show_path(path: Path) -> str:
-    """Format a path as text that `parse_path` can parse.
+    """Format a path as a string that `parse_path` can parse.
 
     >>> show_path(("spec", "labels", "a.b"))
     'spec.labels["a.b"]'
@@ -85,7 +85,7 @@ def show_path(path: Path) -> str:
 
 
 def pick(value: Any, path: Path) -> Any:
-    """Return the value at a path, or MISSING."""
+    """Return the value at a path; MISSING if there is no value."""
     for name in path:
         if type(value) is not dict or name not in value:
             return MISSING
@@ -96,7 +96,8 @@ def pick(value: Any, path: Path) -> Any:
 def take(obj: Object, path: Path, *, pinned: int) -> Any:
     """Remove and return the value at a path; also remove parents that become empty.
 
-    Parents at the first `pinned` levels are kept even if they become empty.
+    The outermost `pinned` parents are kept even if they become empty. Return MISSING if there is no
+    value at the path.
     """
     around: list[tuple[Object, str]] = []
     value: Any = obj
@@ -116,7 +117,7 @@ def take(obj: Object, path: Path, *, pinned: int) -> Any:
 def put(obj: Object, path: Path, value: Any) -> bool:
     """Set a value at a path, and create missing parents.
 
-    Return False if a parent is not an object.
+    If a parent has a value that is not an object, change nothing and return False.
     """
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
@@ -130,10 +131,10 @@ def put(obj: Object, path: Path, value: Any) -> bool:
 
 
 def fits_metadata(path: Path, value: Any) -> bool:
-    """Report whether a value is valid for a label or an annotation.
+    """Report whether a value is valid for the label or the annotation at a path.
 
-    An API server refuses any other value in a converted object. A list request that contains such
-    an object fails completely.
+    An API server refuses a converted object with an invalid label or annotation. A list request
+    that contains such an object fails completely.
     """
     if value is MISSING:
         return True

@@ -30,7 +30,7 @@ GROUP, KIND = "polyver.dev", "Conversion"
 
 @dataclass(frozen=True, slots=True)
 class DeclaredEdge:
-    """Two versions and the rules between them."""
+    """Two versions and the rules between them, as read from a Conversion or declared in Python."""
 
     source: str
     target: str
@@ -80,7 +80,7 @@ prepare(_Conversion)
 
 
 def read_conversions(documents: Iterable[Document]) -> Iterator[DeclaredConversion]:
-    """Yield the Conversions among manifests."""
+    """Yield the Conversions among manifests; skip all other objects."""
     for document in objects_of(documents, GROUP, KIND):
         yield read_conversion(document)
 
@@ -118,7 +118,10 @@ def read_conversion(document: Document) -> DeclaredConversion:
 
 
 def _check_tree(document: Document, spec: _Spec) -> None:
-    """Raise an error that names the problem, unless the edges connect all versions to one tree."""
+    """Raise an error unless the edges connect all versions to one tree.
+
+    In a tree, exactly one path of edges connects any two versions.
+    """
     for number, edge in enumerate(spec.edges):
         for name, version in (("from", edge.source), ("to", edge.target)):
             if version not in spec.versions:
@@ -140,7 +143,7 @@ def _block(edge: Document) -> RuleBlock:
 
 
 def read_rules(holder: Document, rules: Rules) -> None:
-    """Add to `rules` the rules that a mapping has under its key `rules`."""
+    """Read the rules that a mapping has under its key `rules`, and add them to `rules`."""
     value = holder.value
     found = value.get("rules") if isinstance(value, Mapping) else None
     for number, rule in enumerate(found or ()):

@@ -1,8 +1,8 @@
 """Conversion rules: each converts fields between two versions, in both directions.
 
-A rule never fails. A value that it cannot convert exactly is left out or approximated. In this
-case, running the rule backwards gives another value than the original value. So polyver detects the
-loss, and preserves the original value in the object.
+A rule never fails. If it cannot convert a value exactly, it leaves the value out or writes an
+approximate value. In this case, running the rule backwards gives another value than the original
+value. So polyver detects the loss, and preserves the original value in the object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Ports = tuple[Any, ...]
-"""The values at the paths that a rule reads or writes; MISSING where there is no value."""
+"""One value for each path that a rule reads or writes; MISSING where there is no value."""
 
 
 class ConversionRule(ABC):
@@ -45,36 +45,46 @@ class ConversionRule(ABC):
     @property
     @abstractmethod
     def sources(self) -> tuple[Path, ...]:
-        """The fields of the version `from` that belong to this rule alone."""
+        """The fields of the version `from` that this rule converts. No other rule may use them."""
 
     @property
     @abstractmethod
     def targets(self) -> tuple[Path, ...]:
-        """The fields of the version `to` that belong to this rule alone."""
+        """The fields of the version `to` that this rule converts. No other rule may use them."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """Return, for a direction, the paths that the rule reads and the paths that it writes."""
+        """Return the paths that the rule reads, and the paths that it writes.
+
+        With `back`, the rule converts from the version `to` to the version `from`.
+        """
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """Bind the rule to the schemas of the two versions."""
+        """Return this rule for two versions with these schemas at its paths.
+
+        By default, a rule does not depend on schemas, and is returned unchanged.
+        """
         return self
 
     @abstractmethod
     def run(self, values: Ports, *, back: bool) -> Ports:
-        """Convert the values that were read to the values to write."""
+        """Convert the values that the rule reads; return the values that it writes."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Find the values that the rule read and lost.
+        """Find the lost values: those that running the rule backwards would not restore.
 
-        Running the rule backwards does not restore these values.
+        `values` are the values that the rule read, and `made` are the values that it wrote.
         """
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
-        """Return the values in `values` that differ from `again`, the result of converting back."""
+        """Build the entries for the values that converting back does not restore.
+
+        `again` is the result of converting back; the entries are for the values in `values` that
+        differ from it.
+        """
         reads, _ = self.ports(back=back)
         return {
             show_path(path): was(value, guarded=True)
@@ -83,7 +93,7 @@ class ConversionRule(ABC):
         }
 
     def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
-        """Return the values to write, with preserved values restored."""
+        """Return the values to write, with each preserved value in `lost` instead of `made`."""
         _, writes = self.ports(back=back)
         return tuple(
             restored_entry(value, lost[show_path(path)]) if show_path(path) in lost else value
@@ -91,9 +101,9 @@ class ConversionRule(ABC):
         )
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of lost values that the rule writes.
+        """Yield the guards of the preserved values in `lost`, which this rule writes.
 
-        A guard is the fingerprint of the `values` that the rule reads.
+        A guard is the fingerprint of `values`, the values that the rule reads.
         """
         for entry in lost.values():
             if "if" in entry:
@@ -101,7 +111,10 @@ class ConversionRule(ABC):
 
 
 def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
-    """Return the value that an entry preserves. Return `value` if the entry preserves no value."""
+    """Return the value that an entry preserves; return `value` if the entry preserves no value.
+
+    Return MISSING if the entry states that the field did not exist.
+    """
     if "is" in entry:
         return fresh(entry["is"])
     return MISSING if "absent" in entry else value
@@ -109,7 +122,7 @@ def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SingleFieldRule(ConversionRule):
-    """A rule that connects one field of each version."""
+    """A rule that connects one field of the version `from` with one field of the version `to`."""
 
     source: Path
     target: Path
@@ -125,7 +138,7 @@ class SingleFieldRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class ValuesRule(SingleFieldRule):
-    """A mapping between the values of two fields."""
+    """A field whose values are other values in the other version, such as `Always` and `always`."""
 
     words: Mapping[Any, Any]
     name: ClassVar[str] = "values"
@@ -147,7 +160,7 @@ class ValuesRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class CastRule(SingleFieldRule):
-    """A field that has another type in the other version."""
+    """A field whose value has another type in the other version, such as "80" and 80."""
 
     source_type: Type
     target_type: Type
@@ -175,14 +188,14 @@ class ScaleRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class SplitRule(ConversionRule):
-    """A string that is several fields in the other version, joined by a separator."""
+    """A string in the version `from`; in the version `to`, several fields, which are its parts."""
 
     source: Path
     into: tuple[Path, ...]
     separator: str
     types: tuple[Type, ...]
     absent: str | None = None
-    """The part of the string that represents a missing field. None if there is no such part."""
+    """The part of the string that stands for a missing field; None if no part stands for it."""
     name: ClassVar[str] = "split"
 
     @property
@@ -206,9 +219,9 @@ class SplitRule(ConversionRule):
         return MISSING if text == self.absent else cast(text, "string", kind)
 
     def _joined(self, parts: Ports) -> Any:
-        """Join the parts.
+        """Join the parts of the string by the separator.
 
-        A missing part is written as `absent`. If `absent` is None, the string ends before the
+        `absent` is written for a missing part. If `absent` is None, the string ends before the
         missing part.
         """
         if all(part is MISSING for part in parts):
@@ -230,9 +243,9 @@ class DropRule(ConversionRule):
 
     at: Path
     added: bool = False
-    """True if the version `to` has the field."""
+    """True if only the version `to` has the field, False if only the version `from` has it."""
     implied: bool = False
-    """True if the schemas imply this rule, and no user wrote it."""
+    """True if polyver derived this rule from the schemas; False if a user wrote it."""
     name: ClassVar[str] = "drop"
 
     @property

@@ -2,11 +2,11 @@
 
 - A field that only one of the versions has must be preserved, because an API server would prune the
   field from converted objects. So the schemas imply a rule for this field. Fields that neither
-  schema has are not changed: pruning them is left to the API server.
+  schema has are not changed: the API server prunes them.
 - Objects that conversion functions return are pruned as an API server prunes them: fields that the
-  schema lacks are removed.
+  schema does not have are removed.
 - Compiled rules cannot convert all objects. This module finds the fields for which the interpreter
-  is needed, and the fields at which defaults may be filled in.
+  is needed, and the fields that an API server may set to a default.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ NOTHING = StructuralSchema()
 
 
 def knows(place: StructuralSchema | None, name: str) -> bool:
-    """Report whether a schema allows a field; without a schema every field is allowed."""
+    """Report whether a schema allows a field; without a schema (None), every field is allowed."""
     if place is None or place.preserves or place.takes_any_key or name in place.fields:
         return True
     return place.embedded and name in META_FIELDS
 
 
 def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
-    """Return the schema of a known field; return None if every value is allowed."""
+    """Return the schema of a field that is allowed; None if it may have any value."""
     if place is None or (place.embedded and name in META_FIELDS):
         return None
     found = place.child(name)
@@ -75,14 +75,14 @@ def has_path(place: StructuralSchema | None, path: Path) -> bool:
 
 
 def items(place: StructuralSchema | None) -> StructuralSchema | None:
-    """Return the schema of the items of a list; return None if every item is allowed."""
+    """Return the schema of the items of a list; None if an item may have any value."""
     if place is None or (place.preserves and place.items is None):
         return None
     return place.items or NOTHING
 
 
 def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
-    """Remove, in place, the fields that the source schema allows and the target schema forbids."""
+    """Remove, in place, the fields that the source schema allows and the target schema does not."""
     if target is None:
         return
     if type(value) is dict:
@@ -153,9 +153,10 @@ def implied(
     *,
     root: bool,
 ) -> Iterator[ConversionRule]:
-    """Yield the rules that the schemas imply.
+    """Yield the rules that the schemas imply: a drop rule for each field that one version lacks.
 
-    The schemas imply a rule for each field that no rule names and that one version does not have.
+    There is no such rule for fields that a rule of the user names. `root` is True for whole
+    objects.
     """
     if source is None or target is None:
         return iter(())
@@ -203,7 +204,7 @@ def _within(
 
 
 def _is_listed(place: StructuralSchema) -> bool:
-    """Report whether a schema describes a list or a map, and no named fields."""
+    """Report whether a schema describes a list or a map, and names no fields of its own."""
     listed = place.items is not None or place.values is not None
     return listed and not place.fields and not place.preserves
 
@@ -213,7 +214,7 @@ def _alone(
 ) -> Iterator[ConversionRule]:
     """Yield a drop rule for a field that only one version has.
 
-    If rules name parts of the field, yield a drop rule for each other part.
+    If rules of the user name parts of the field, yield a drop rule for each of its other parts.
     """
     if place is None or path in named.exact:
         return
@@ -284,7 +285,7 @@ def _pruner(
 
 
 def _leave(_: Any) -> None:
-    """Do not change a value."""
+    """Leave a value unchanged, because its schema allows every field."""
 
 
 def _empty(value: Any) -> None:
@@ -323,15 +324,15 @@ def _has_null(value: Any) -> bool:
 
 
 Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
-"""The objects that compiled rules can convert, by their paths.
+"""The fields that an object may have if compiled rules convert it, by the path of the object.
 
-For each path, the value has two sets of field names: the fields that the object may have (None: any
-field), and the fields that it must not have.
+Each value is two sets of field names: the fields that the object may have (None: any field), and
+the fields that it must not have.
 """
 
 
 def watched(block: RuleBlock, *, back: bool) -> Watched:
-    """Find, by object, the fields that no rule names and that the target version does not have.
+    """Find the fields that no rule names and that the target version does not have.
 
     Only the interpreter can convert an object that has such a field.
     """
@@ -370,7 +371,7 @@ def _watch(
 
 
 def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
-    """Report whether the target version lacks the object at a path."""
+    """Report whether the target version does not have the object at a path."""
     target = block.written(back=back)
     for name in at:
         if target is None:
@@ -382,16 +383,16 @@ def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
 
 
 def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
-    """Return the `Settled` of some paths in a schema.
+    """Return the `Settled` for the fields at some paths of a schema.
 
-    The result also covers the schemas of `far`.
+    The result also covers `far`, the `Settled` of other versions on the conversion path.
     """
     found = place is not None and any(_has_default(place, path) for path in paths)
     return Settled(place is not None or far.has_schema, found or far.has_defaults)
 
 
 def all_settled(places: Iterable[StructuralSchema | None]) -> Settled:
-    """Return one `Settled` for several schemas together."""
+    """Return one `Settled` that covers several whole schemas."""
     found = [place for place in places if place is not None]
     return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
 

@@ -1,8 +1,8 @@
 """Plain values: fingerprints, and casts from one type to another.
 
 A cast returns the same value in another type. If this type cannot express the value, the cast
-returns the nearest value. A caller can cast back and compare, to find out whether the value is the
-same.
+returns the nearest value. To find out whether a cast was exact, a caller casts the result back and
+compares it with the original value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUMBER: Final = re.compile(
 
 
 class Missing(Enum):
-    """The absence of a field, which differs from null."""
+    """The value MISSING, which stands for a field that does not exist. It differs from null."""
 
     MISSING = 0
 

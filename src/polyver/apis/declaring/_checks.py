@@ -1,4 +1,4 @@
-"""Check a declared kind as a whole: one storage version, valid names, structural schemas."""
+"""Check a declared kind as a whole, for example that it has exactly one storage version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["check_hooks", "complete"]
 
 
 def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
-    """Check a kind, and return its definition."""
+    """Check a kind and its versions; return the definition of the kind."""
     _check_names(kind)
     if kind.carry:
         _check_carry(kind)
@@ -80,7 +80,7 @@ _CARRY = "Preserved fields: fields of other versions that this version lacks. Se
 
 
 def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type | None]) -> None:
-    """Raise an error for a hook with an unknown version or a wrong type.
+    """Raise an error for a hook of an unknown version, or with a wrong class in its type hint.
 
     A hook takes an object of the class of its version, or a dict.
     """

@@ -42,7 +42,7 @@ class ClassReader:
         self._read: dict[type, FieldSchema] = {}
 
     def read(self, cls: type, at: str) -> FieldSchema:
-        """Read a class that is the type of a field."""
+        """Read a class that is the type hint of a field; return its schema and the built class."""
         if is_part(cls):
             assert issubclass(cls, DeclaredObject)
             return FieldSchema(dict(cls.__schema__), cls, at)
@@ -65,7 +65,7 @@ class ClassReader:
         raise InvalidKind(fact, at=at, hint=hint)
 
     def part(self, cls: type) -> FieldSchema:
-        """Read a class that is a part of objects."""
+        """Read a class for parts of objects; return its schema and the built class."""
         places = self._places(cls)
         schema = self._schema(cls, places, {})
         return FieldSchema(schema, self._made(cls, places, schema, {}), shown_name(cls))
@@ -79,7 +79,10 @@ class ClassReader:
     def whole(
         self, cls: type, *, status: bool | None, about: dict[str, Any]
     ) -> type[DeclaredObject]:
-        """Build the class of whole objects, which have metadata, apiVersion and kind."""
+        """Build the class of whole objects, which have metadata, apiVersion and kind.
+
+        `about` are further members of the built class.
+        """
         places = self._places(cls)
         for name, wanted in _ROOT.items():
             found = places.pop(name, None)
@@ -156,7 +159,7 @@ class ClassReader:
         return make_part(cls.__name__, fields, keys, body)
 
     def _body(self, cls: type, places: Mapping[str, FieldSchema]) -> dict[str, Any]:
-        """Return the members of a class that are not fields: methods, properties, inner classes."""
+        """Return the members of a class that are not its fields, such as methods and properties."""
         ours = [base for base in reversed(cls.__mro__) if base not in (object, Fields)]
         if flavour(cls) != "plain":
             ours = []
@@ -177,7 +180,7 @@ def _is_ours(cls: type) -> bool:
 
 
 def _held(place: FieldSchema) -> tuple[Any, Any]:
-    """Return the type and the default that a field has in the built class."""
+    """Return the type of a field in the built class, and the value of a missing field."""
     if not place.takes_null:
         return place.python | None, None
     if place.python is Any:

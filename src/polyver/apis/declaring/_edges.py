@@ -1,7 +1,7 @@
 """Connect the versions of a declared kind by rules, functions, methods, or one function for all.
 
-An edge connects two versions. Rules, functions and methods add edges to the same tree of versions,
-so users can combine them.
+An edge connects two versions. Rules, functions and methods add edges to one tree of versions, so
+users can combine them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ AnyEdge = DeclaredEdge | FunctionEdge
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A user's function that converts in one direction."""
+    """A user's function that converts objects of one version to another version."""
 
     hook: KindHook
     convert: Function
-    """The function that `_plain` returns. It takes and returns plain data."""
+    """The same function, wrapped so that it takes and returns plain data."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Edges:
     rules: list[DeclaredEdge] = field(default_factory=list)
     functions: dict[tuple[str, str], _Way] = field(default_factory=dict)
     whole: Callable[[Object, str], Object] | None = None
-    """The function that converts from any version to any other."""
+    """The user's function that converts from any version to any other; None if there is none."""
 
     def add_rules(self, source: str, target: str, write: Callable[[Rules], Any]) -> None:
         rules = Rules()
@@ -76,7 +76,7 @@ class Edges:
     def converter(
         self, definition: Definition, classes: Mapping[str, type], *, carry: str = ""
     ) -> Converter:
-        """Build the converter of a kind; raise an error if the versions are not connected."""
+        """Build the converter of a kind; raise an error if edges do not connect all versions."""
         names = [version.name for version in definition.versions]
         schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
         edges = self._all(definition, classes)
@@ -153,9 +153,9 @@ def _plain(hook: KindHook, source: str, target: str) -> Function:
 def _data(made: Any, name: str, version: str, source: Object) -> Object:
     """Convert the result of a user's function to plain data.
 
-    A part is a field whose value is an object. If the input `source` did not have a required part,
-    `_read` has added an empty object, so that the function can set fields in it. If the part is
-    still empty after the call, this function removes it.
+    `source` is the input of the function. A part is a field whose value is an object. If a required
+    part was missing in `source`, `_read` has added an empty object, so that the function can set
+    fields in it. If the user's function leaves the part empty, `_data` removes it.
     """
     if isinstance(made, dict):
         return made
@@ -176,7 +176,7 @@ def _is_hollow(value: Any) -> bool:
 def _read(cls: type, obj: Object) -> Any:
     """Convert plain data to an object of a class.
 
-    A missing required part is set to an empty object.
+    Where a required part is missing, add an empty object, so that functions can set fields in it.
     """
     return _filled(from_own(cls, obj))  # conversion functions get copies, so sharing data is safe
 
@@ -195,9 +195,9 @@ def _filled(part: Any) -> Any:
 
 @cache
 def _parts(cls: Any) -> list[tuple[str, type, bool]]:
-    """Return the fields of a class that are objects.
+    """Return the fields of a class whose values are objects.
 
-    For each: its name, its class, and whether it is required.
+    For each field, return its name, the class of its value, and True if the field is required.
     """
     needed = cls.__schema__.get("required", ())
     return [
@@ -227,9 +227,10 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
-    """Return one version of each group of versions that no edges connect to the hub.
+    """Return the versions that the function for all versions must connect to the hub.
 
-    Errors in the edges are reported later, when the tree is built.
+    This is the first version of each group of versions that no edges connect to the hub. Errors
+    in the edges are reported later, when the tree is built.
     """
     found: list[str] = []
     reached = _reached(hub, edges)
@@ -254,9 +255,9 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Return the conversion methods of a version's class.
+    """Return the names of the conversion methods of a version's class.
 
-    Ignore methods that the class inherits from the class of another version.
+    Methods that the class inherits from the class of another version are ignored.
     """
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
@@ -303,9 +304,10 @@ def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator
 
 
 def _method_to(cls: Any, hub: Any) -> Function:
-    """Build a function that calls `spoke.convert_to(hub)`.
+    """Build a function that converts to the hub by the method `convert_to` of a class.
 
-    The method either changes the hub object that it gets, or returns another object.
+    The method gets an empty object of the hub. It either changes this object, or returns another
+    object.
     """
 
     def convert(obj: Object) -> Object:
@@ -318,9 +320,10 @@ def _method_to(cls: Any, hub: Any) -> Function:
 
 
 def _method_from(cls: Any, hub: Any) -> Function:
-    """Build a function that calls `spoke.convert_from(hub)`.
+    """Build a function that converts from the hub by the method `convert_from` of a class.
 
-    The method either changes the spoke object on which it is called, or returns another object.
+    The method is called on an empty object of its version, and gets the object of the hub. It
+    either changes the object on which it is called, or returns another object.
     """
 
     def convert(obj: Object) -> Object:
@@ -333,12 +336,15 @@ def _method_from(cls: Any, hub: Any) -> Function:
 
 
 def _empty(cls: Any, obj: Object) -> Any:
-    """Build an object of a class with metadata, and with empty objects as required parts."""
+    """Build an object with the metadata of `obj`, and with empty objects as required parts."""
     return _filled(cls(metadata=obj.get("metadata")))
 
 
 def check_strategy(definition: Definition) -> None:
-    """Raise an error if a kind has conversions although its versions differ only in apiVersion."""
+    """Raise an error if a kind with the strategy None declares conversions.
+
+    The strategy None states that its versions differ only in apiVersion.
+    """
     if definition.strategy == "None":
         fact = f'{definition.kind} has strategy="None", but also conversions'
         raise InvalidKind(fact, at=definition.place, hint="remove one of them")

@@ -1,7 +1,8 @@
 """Build the structural schema and the Python type of a field from its type hint and markers.
 
-When an object is read, only types are checked. An API server checks the rest of the schema at each
-write. An object that was stored under an older schema must still be readable.
+When polyver reads an object into a declared class, it checks only types. An API server checks the
+rest of the schema at each write. So polyver can still read an object that was stored under an older
+schema.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class FieldSchema:
     python: Any
     """The Python type of the field's values in objects of the declared class."""
     at: str
-    """The path of the field in the declaration: `CronTabV1.Spec.replicas`."""
+    """The place where the field is declared, for errors: `CronTabV1.Spec.replicas`."""
     optional: bool = False
     name: str = ""
     default: Any = ABSENT
 
     @property
     def takes_null(self) -> bool:
-        """True if null is a value of this field, and differs from a missing field."""
+        """True if this field may be null, and null means something else than a missing field."""
         return bool(self.schema.get("nullable")) or self.python is Any
 
     def wrong(self, fact: str, hint: str = "") -> InvalidKind:
@@ -61,14 +62,14 @@ class FieldSchema:
 
 
 def described(schema: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return a schema with a description as its first key, if there is a description."""
+    """Return a schema with the description `text` as its first key, unless `text` is empty."""
     if not text:
         return schema
     return {"description": text, **{k: v for k, v in schema.items() if k != "description"}}
 
 
 def apply(place: FieldSchema, mark: object) -> None:
-    """Add what a marker states to the schema of a field; ignore an unknown marker."""
+    """Add a marker to the schema of a field, such as a limit; ignore an unknown marker."""
     if getattr(mark, "__is_annotated_types_grouped_metadata__", False):
         assert hasattr(mark, "__iter__")
         for each in mark:
@@ -172,7 +173,7 @@ _NUMBERS = (*_BOUNDS, "multiple_of")
 
 
 def _limits(mark: object) -> Iterator[tuple[str, Any]]:
-    """Yield the limits that a marker states by attributes, such as `ge` or `max_length`."""
+    """Yield the schema keywords and values for the attributes of a marker, such as `ge`."""
     for name in (*_NUMBERS, "min_length", "max_length"):
         value = getattr(mark, name, None)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -252,13 +253,13 @@ _INSTEAD = {
 
 
 class Classes(Protocol):
-    """Reads the classes that hints name."""
+    """Builds schemas for the classes that type hints name."""
 
     def read(self, cls: type, at: str) -> FieldSchema: ...
 
 
 def read_hint(hint: Any, at: str, classes: Classes) -> FieldSchema:
-    """Return the field that a type hint describes."""
+    """Build the schema and the Python type of a field from its type hint `hint`."""
     if isinstance(hint, type) and hint in _SCALARS:
         schema, python = _SCALARS[hint]
         return FieldSchema(dict(schema), python, at)
@@ -285,7 +286,7 @@ def _annotated(hint: Any, at: str, classes: Classes) -> FieldSchema:
 
 
 def _wrapped(hint: Any, at: str, classes: Classes) -> FieldSchema:
-    """Read the hint inside of Required[…], NotRequired[…] or Final[…]."""
+    """Build the field for a hint inside of Required[…], NotRequired[…] or Final[…]."""
     return read_hint(get_args(hint)[0], at, classes)
 
 

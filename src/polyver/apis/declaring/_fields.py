@@ -28,18 +28,21 @@ __all__ = ["DeclaredField", "Fields", "docstring", "fields_of", "flavour", "show
 
 @dataclass_transform(kw_only_default=True)
 class Fields:
-    """Base class for declared classes, so that type checkers know their keyword arguments."""
+    """Base class that users may give their declared classes.
+
+    With it, type checkers know the keyword arguments with which objects are created.
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeclaredField:
-    """A field as it is declared."""
+    """A field of a class, as a user declared it."""
 
     name: str
     hint: Any
     default: Any
     key: str
-    """The name of the field in objects."""
+    """The name of the field in objects, which may differ from its name in Python."""
     doc: str
 
 
@@ -49,7 +52,7 @@ def shown_name(declared: type | Callable[..., Any]) -> str:
 
 
 def flavour(cls: type) -> str:
-    """Return the type of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return how a class was declared: as `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
@@ -73,7 +76,7 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
 
 
 def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the type hints of a class itself. Hints that are strings are resolved."""
+    """Return the type hints of a class, without base classes; resolve hints that are strings."""
     module = sys.modules.get(cls.__module__)
     known = vars(module) if module else {}
     # Hints of a class from another module refer to the names of that module.
@@ -111,7 +114,8 @@ def _plain(cls: type) -> dict[str, tuple[str, Any]]:
 def _missing(cls: type) -> dict[str, tuple[str, Any]]:
     """Return the name and the default of each key of a TypedDict.
 
-    The default is None for a key that is not required; otherwise it is ABSENT.
+    A TypedDict states no defaults. So the default is None for a key that is not required, and
+    ABSENT (no default) for a required key.
     """
     hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
     needed: frozenset[str] = vars(cls)["__required_keys__"]
@@ -155,7 +159,7 @@ def docstring(cls: type) -> str:
 
 
 def _docs_of(cls: type) -> dict[str, str]:
-    """Return the docstrings below the fields of a class, by the names of the fields."""
+    """Return the docstrings below the fields of a class, by field name."""
     names = {*vars(cls).get("__annotations__", {})}
     found = [node for node in _classes(cls) if _is(node, cls, names)]
     if not found:
@@ -188,7 +192,10 @@ def _is(node: ast.ClassDef, cls: type, names: set[str]) -> bool:
 
 
 def _classes(cls: type) -> Iterator[ast.ClassDef]:
-    """Yield the class statements that may define a class; several may have the same name."""
+    """Yield the class statements in the source file that may define a class.
+
+    Several class statements may have the same name.
+    """
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if not file:

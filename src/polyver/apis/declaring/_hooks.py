@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a controller's function for an object.
+    """What a controller's function returns for an object.
 
     >>> Outcome(status={"ready": True}, after=30)
     Outcome(status={'ready': True}, objects=None, after=30)
@@ -49,14 +49,14 @@ class Outcome:
     With None, the status is not changed.
     """
     objects: Sequence[Any] | None = None
-    """All objects that must exist.
+    """All objects that must exist for this object.
 
-    They are applied with an owner reference, so they are deleted together with their owner. An
-    object that was applied earlier and is not in this sequence is deleted. With None, nothing is
-    applied or deleted.
+    The controller applies them with an owner reference, so they are deleted together with their
+    owner. It deletes an object that it applied earlier and that is not in this sequence. With None,
+    it applies and deletes nothing.
     """
     after: float | None = None
-    """Seconds until the function is called again, even if nothing changes."""
+    """Seconds after which the function is called again, even if nothing changes; None for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,20 @@ class KindHook:
         return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
-        """Copy an object to the form that the function takes. The function may change this copy."""
+        """Copy an object to the form that the function takes: an object of a class, or plain data.
+
+        The function may change this copy.
+        """
         return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
 
 
 def make_hook(
     version: str, function: Callable[..., Any], names: Mapping[str, Any], *, most: int
 ) -> KindHook:
-    """Build a hook from a function, according to its type hints and parameters."""
+    """Build a hook from a user's function; the type hint of its first parameter is the class.
+
+    `most` is the maximum number of parameters that the function may have.
+    """
     known = getattr(function, "__globals__", {})
     try:
         signature = inspect.signature(function, eval_str=True, globals=known, locals=dict(names))
@@ -100,9 +106,9 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
-    """Call hooks that set defaults; return the object with the defaults.
+    """Call the hooks that set defaults; return the object with these defaults.
 
-    Fields of the object that the class of a hook lacks are kept.
+    Fields of the object that the class in a hook's type hint does not have are kept.
     """
     found: Object = dict(obj)
     for hook in hooks:
@@ -115,9 +121,10 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """Apply the difference between `before` and `after` to the whole object.
+    """Make the changes of a hook in the whole object; return the result.
 
-    `before` and `after` lack the fields that the class of the hook lacks.
+    The changes are the differences between `before` and `after`. Both have only the fields that the
+    class in the hook's type hint has; `whole` also has all other fields.
     """
     if before == after:
         return whole
@@ -138,9 +145,10 @@ def _changed(whole: Any, before: Any, after: Any) -> Any:
 def problems(
     hooks: Iterable[KindHook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[Problem]:
-    """Call hooks that check an object; return all problems.
+    """Call the hooks that check an object; return the problems that they find.
 
-    If a hook raises ValueError, its message is also a problem.
+    If a hook raises ValueError, the message of the error is also a problem. `old` is the stored
+    object that an update replaces, or None.
     """
     found: list[Problem] = []
     for hook in hooks:

@@ -43,12 +43,16 @@ class DeclaredVersion:
     cls: type[DeclaredObject]
     version: DefinedVersion
     storage: bool | None
-    """The argument of the decorator. None means True if the kind has only one version."""
+    """The argument `storage` of the decorator.
+
+    None means that the user did not state it: the version is the storage version if it is the only
+    one.
+    """
     hub: bool
 
 
 class Kind:
-    """A kind and its versions.
+    """A kind that a user declares in Python, with its versions.
 
     >>> crontab = Kind("CronTab", group="stable.example.com", short_names=["ct"])
     >>> @crontab.version("v1")
@@ -78,9 +82,9 @@ class Kind:
     ) -> None:
         """Declare a kind. `strategy="None"` states that its versions differ only in apiVersion.
 
-        Versions that differ only in apiVersion need no edges. With `carry`, all versions get a
-        top-level field of this name, in which polyver stores preserved fields: values that a
-        version cannot express.
+        Such versions need no edges. `carry` is the name of a top-level field that polyver adds to
+        all versions. In this field polyver stores preserved fields: values that a version cannot
+        express. By default, polyver stores them in an annotation.
         """
         self.kind = kind
         self.group = group
@@ -105,11 +109,14 @@ class Kind:
         self._definition: Definition | None = None
         self._given: Definition | None = None
         self.place = _place(sys._getframe(1))
-        """The location of the kind's declaration: `kinds.py:7`."""
+        """The file and line of the kind's declaration: `kinds.py:7`."""
 
     @classmethod
     def of(cls, definition: Definition) -> Kind:
-        """Build a kind from a manifest; its objects are plain data, as there are no classes."""
+        """Build a kind from its definition in a manifest.
+
+        It has no classes for its versions, so its objects are plain data.
+        """
         names = definition.names
         kind = cls(
             names.kind,
@@ -135,12 +142,12 @@ class Kind:
 
     @property
     def versions(self) -> Mapping[str, type[Any]]:
-        """The class of each version, in the order in which they were declared."""
+        """The class of each version, by the name of the version, in declaration order."""
         return MappingProxyType({name: each.cls for name, each in self._declared.items()})
 
     @property
     def hub(self) -> str:
-        """The version that is declared as the hub. By default, the storage version."""
+        """The version that is declared with `hub=True`; by default, the storage version."""
         return self.definition().hub
 
     @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))
@@ -159,9 +166,10 @@ class Kind:
     ) -> Callable[[type[T]], type[T]]:
         """Declare a version by the decorated class; return the class for objects of this version.
 
-        `deprecated` may be the text of the warning for clients. By default, `status` is True if the
-        class has a field `status`. The returned class replaces the decorated class. Objects of the
-        returned class are created with keyword arguments.
+        `deprecated` is True, or the text of the warning that clients of this version get. By
+        default, the status is a subresource if the class has a field `status`. The returned class
+        replaces the decorated class. Objects of the returned class are created with keyword
+        arguments.
         """
         names = _around(sys._getframe(1))
 
@@ -241,7 +249,7 @@ class Kind:
     def edge(
         self, source: str, target: str
     ) -> Callable[[Callable[[Rules], Any]], Callable[[Rules], Any]]:
-        """Connect two versions by two-way rules, which the decorated function adds."""
+        """Connect two versions by rules for both directions, which the decorated function adds."""
 
         def read(write: Callable[[Rules], Any]) -> Callable[[Rules], Any]:
             self._edges.add_rules(source, target, write)
@@ -251,11 +259,10 @@ class Kind:
         return read
 
     def converts(self, source: str, target: str) -> Callable[[F], F]:
-        """Declare a function that converts from one version to another.
+        """Declare the decorated function as the conversion from one version to another.
 
-        The other direction needs a function of its own.
-
-        The function gets an object of the version's class, or a dict if its type hint is a dict.
+        The opposite direction needs a function of its own. The function gets an object of the
+        version's class, or a dict if its type hint is a dict. It returns the converted object.
         """
         names = _around(sys._getframe(1))
 
@@ -267,11 +274,11 @@ class Kind:
         return register
 
     def convert(self, function: F) -> F:
-        """Register one function that converts an object of any version to a given version.
+        """Register one function that converts an object of any version to any other version.
 
-        If other edges are declared, the function is used only for versions that these edges do not
-        connect to the hub. The hub is the version to which conversions between other versions
-        convert first.
+        The function gets the object and the name of the target version. polyver uses it to convert
+        between the hub and each version that no other edge connects to the hub. The hub is the
+        version in the centre of the tree of conversions, by default the storage version.
         """
         self._edges.add_whole(function)
         self._definition = None
@@ -280,7 +287,7 @@ class Kind:
     # Admission hooks, and the controller.
 
     def default(self, version: str) -> Callable[[F], F]:
-        """Register a function that fills in missing fields of new and changed objects of a version.
+        """Register a function that sets defaults in new and changed objects of a version.
 
         The function gets an object of the version's class, or a dict if its type hint is a dict. It
         changes this object, or returns another object.
@@ -290,8 +297,8 @@ class Kind:
     def validate(self, version: str) -> Callable[[F], F]:
         """Register a function that checks objects of a version before they are stored.
 
-        The function gets the object. If it takes a second argument, that is the old object, or None
-        for a new object. The function returns problems, or raises ValueError.
+        The function gets the object. If it has a second parameter, it also gets the old object, or
+        None for a new object. It returns or yields problems, or raises ValueError.
         """
         return self._hook(version, self._checks, 2, _around(sys._getframe(1)))
 
@@ -316,14 +323,20 @@ class Kind:
         return _hooks.problems([each for each in self._checks if each.version == version], obj, old)
 
     def has_hooks(self, version: str) -> tuple[bool, bool]:
-        """Report whether a version has hooks for defaults, and hooks that check objects."""
+        """Report whether a version has hooks that set defaults, and hooks that check objects.
+
+        The result is a pair of booleans.
+        """
         return (
             any(each.version == version for each in self._defaults),
             any(each.version == version for each in self._checks),
         )
 
     def reconcile(self, function: F) -> F:
-        """Register the controller: a function that is called when an object may need changes."""
+        """Register the controller: a function that polyver calls when an object may need changes.
+
+        The function gets the object, and returns an `Outcome`: the wanted objects and the status.
+        """
         if self._reconcile is not None:
             fact = f"{self.kind} already has a controller, {self._reconcile.__qualname__}"
             raise InvalidKind(fact, at=function.__qualname__, hint="one kind has one controller")
@@ -335,16 +348,16 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The function of the controller, as a hook.
+        """The function of the controller, as a hook with the version of the objects that it takes.
 
-        The version of the hook is "" if the function takes the storage version.
+        The version is "" if the function takes plain data, which is then in the storage version.
         """
         assert self._takes is not None
         return self._takes
 
     @property
     def controller(self) -> Callable[..., Any] | None:
-        """The function that `reconcile` registered."""
+        """The function that `reconcile` registered; None if there is none."""
         return self._reconcile
 
 

@@ -1,7 +1,7 @@
 """Markers for types and classes: limits, formats, lists with keys, CEL rules, field names.
 
-The limits in a marker are found by the names of its attributes. So users can also use markers of
-the packages annotated_types and msgspec (`Meta`).
+polyver finds the limits in a marker by the names of its attributes, such as `ge`. So users can also
+use markers of the Python packages annotated_types and msgspec (`Meta`).
 """
 
 from __future__ import annotations
@@ -49,35 +49,33 @@ _MARKS = "__polyver_marks__"
 
 
 ABSENT: Any = msgspec.UNSET
-"""Represents a missing field of a type for which null is a value. For such a type, None represents
-null.
-"""
+"""Stands for a missing field whose type allows null. For such a type, None stands for null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ge:
-    """At least this number."""
+    """The value must be at least this number."""
 
     ge: int | float
 
 
 @dataclass(frozen=True, slots=True)
 class Gt:
-    """More than this number."""
+    """The value must be greater than this number."""
 
     gt: int | float
 
 
 @dataclass(frozen=True, slots=True)
 class Le:
-    """At most this number."""
+    """The value must be at most this number."""
 
     le: int | float
 
 
 @dataclass(frozen=True, slots=True)
 class Lt:
-    """Less than this number."""
+    """The value must be less than this number."""
 
     lt: int | float
 
@@ -91,14 +89,14 @@ class MultipleOf:
 
 @dataclass(frozen=True, slots=True)
 class MinLength:
-    """The minimum number of characters, items or keys."""
+    """The minimum number of characters of a string, items of a list, or keys of a map."""
 
     min_length: int
 
 
 @dataclass(frozen=True, slots=True)
 class MaxLength:
-    """The maximum number of characters, items or keys."""
+    """The maximum number of characters of a string, items of a list, or keys of a map."""
 
     max_length: int
 
@@ -119,11 +117,11 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class ListSet:
-    """A list with unique items; in server-side apply, each item has its own owner."""
+    """Marks a list of unique items; in server-side apply, each item has its own owner."""
 
 
 class ListMap:
-    """A list whose items are identified by some of their fields.
+    """Marks a list whose items are identified by some of their fields, the keys.
 
     >>> ListMap("name").keys
     ('name',)
@@ -139,7 +137,7 @@ class ListMap:
 
 
 class _ClassMark:
-    """A marker that is used as a decorator of a class, or on a type."""
+    """A marker that users write as a decorator of a class, or in the type hint of a field."""
 
     __slots__ = ()
 
@@ -156,27 +154,30 @@ def _is_made(cls: type) -> bool:
 
 
 def marks_of(cls: type) -> tuple[object, ...]:
-    """Return the markers of a class itself, not those of its base classes."""
+    """Return the markers of a class itself; markers of its base classes are ignored."""
     found: tuple[object, ...] = vars(cls).get(_MARKS, ())
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Atomic(_ClassMark):
-    """A list, map or class that has only one owner in server-side apply.
+    """Marks a list, map or class that has only one owner in server-side apply.
 
-    The owner owns all of its fields.
+    One field manager owns all of its fields together.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Granular(_ClassMark):
-    """A map or class whose fields each have their own owner in server-side apply (the default)."""
+    """Marks a map or class whose fields each have their own owner in server-side apply.
+
+    This is the default.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Preserve(_ClassMark):
-    """A class whose objects keep fields that the class does not declare."""
+    """Marks a class whose objects keep fields that the class does not declare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,6 @@ def Field(  # noqa: N802 - read as a marker, and a default of any type
 ) -> Any:
     """State the name of a field in objects, its default, and further keywords of its schema.
 
-    It is used as a marker of the type, or as the default: `from_: str = Field(name="from")`.
+    Write it in the type hint as a marker, or as the value: `from_: str = Field(name="from")`.
     """
     return FieldOptions(name, default, description, schema)

@@ -1,7 +1,7 @@
 """Convert between plain data and objects of declared classes.
 
-Only types are checked, and no default is filled in. A field that is missing in the data is None in
-the object, and a field that is None is not written to the data.
+The conversion checks only types, and fills in no defaults. A field that is missing in the data is
+None in the object. A field that is None in the object is not written to the data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NotAsDeclared(PolyverError):
 
 
 class Time(datetime):
-    """A time in the notation in which it was read, for example with 'Z' at the end."""
+    """A time that is written in the notation in which it was read, such as with 'Z' at the end."""
 
     _text: str = ""
 
@@ -52,16 +52,16 @@ class Time(datetime):
 
 
 def is_part(cls: object) -> bool:
-    """Report whether a class was built from a declared class."""
+    """Report whether polyver built a class from a class that a user declared."""
     return isinstance(cls, _Declared) and "__declared__" in vars(cls)
 
 
 class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
-    """The metaclass of classes that are built from declared classes.
+    """The metaclass of the classes that polyver builds from declared classes.
 
-    If a user derives a class from a built class, the metaclass instead returns a plain class that
-    is derived from the user's declared class. This plain class is then read like any other declared
-    class.
+    If a user derives a class from a built class, the metaclass returns another class instead: a
+    plain class that is derived from the user's declared class. polyver then reads this plain class
+    like any other declared class.
     """
 
     def __new__(
@@ -77,7 +77,10 @@ class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
 
 
 class DeclaredObject(msgspec.Struct, metaclass=_Declared, kw_only=True):
-    """Base class of objects and their parts, created with keywords and compared by value."""
+    """Base class of all built classes, for objects and their parts.
+
+    Objects are created with keyword arguments and compared by value.
+    """
 
     __schema__: ClassVar[Schema]
     """The schema of the class, for the API server."""
@@ -91,9 +94,9 @@ prepare(DeclaredObject)
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
 ) -> type[DeclaredObject]:
-    """Build a class from fields with types and defaults.
+    """Build a class for parts of objects from fields with types and defaults.
 
-    `names` gives the name of each field in plain data.
+    `names` has the name of each field in plain data. `body` has the other members of the class.
     """
     hints = {field: hint for field, (hint, _) in fields.items()}
     defaults = {field: default for field, (_, default) in fields.items()}
@@ -130,9 +133,9 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
 
 
 def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Convert plain data to an object of a declared class without copying.
+    """Convert plain data to an object of a declared class without copying the data.
 
-    Fields of type Any are the same objects as in the data.
+    The values of fields with the type Any are shared with the data.
     """
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):

@@ -1,9 +1,9 @@
-"""Find the fields of existing objects that old and new conversions of a kind show differently.
+"""Find fields that clients see differently with the new conversions of a kind.
 
-Test objects are generated from the old schemas, as existing objects follow these schemas. Each
-object is converted with the old and the new conversions, and the results are compared. The
-comparison is made twice: for the object itself, and for the same object after the old conversions
-have converted it to another version for storage.
+polyver generates test objects from the old schemas, because existing objects follow these schemas.
+It converts each object with the old and the new conversions, and compares the results. It does this
+twice: for the object itself, and for the same object after the old conversions have converted it to
+another version for storage.
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ __all__ = ["EarlierConversions", "compare_behaviour"]
 _DRAWN = 40
 _SHRINKING = 1000
 _MOST = 40
-"""The maximum number of reported differences. Finding the smallest object for a difference takes
-time.
+"""The maximum number of differences that are reported for a kind.
+
+There is a limit because it takes time to find the smallest object for each difference.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierConversions:
-    """The conversions of a kind in an earlier state."""
+    """The conversions of a kind in an earlier state of the project or the cluster."""
 
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     convert: Callable[[Object, str], tuple[Object, Object]]
-    """Converts an object to a version. Returns the converted object in two forms: with preserved
-    fields, as it is stored, and without preserved fields, as clients see it.
+    """Converts an object to a version; returns the converted object in two forms.
+
+    The first form has preserved fields, as the object is stored. The second form has none, as
+    clients see the object.
     """
 
     @classmethod
@@ -60,7 +63,8 @@ class EarlierConversions:
 class _Way:
     """The versions through which an object is converted for one comparison.
 
-    The old conversions may store the object in another version before the comparison.
+    With `stored`, the old conversions convert the object to this version first. Then the old and
+    the new conversions convert it to the version `target`.
     """
 
     source: str
@@ -74,7 +78,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One field that clients see differently with the new conversions."""
+    """One field that clients see differently with the new conversions, in one object."""
 
     path: str
     was: Any
@@ -92,7 +96,8 @@ def compare_behaviour(
 ) -> Iterator[ConversionFinding]:
     """Yield a finding for each field whose value is different with the new conversions.
 
-    Each finding has the smallest object that shows the difference.
+    `subject` has the new conversions, and `before` the old ones. Each finding has the smallest
+    object that shows the difference.
     """
     versions = [each for each in subject.converter.versions if each in before.versions]
     if len(versions) < 2 or not examples:
@@ -125,7 +130,7 @@ class _Run:
     subject: CheckedKind
     before: EarlierConversions
     found: dict[tuple[str, str], tuple[_Way, _Change]] = field(default_factory=dict)
-    """The findings, by the compared version and the field."""
+    """The findings, by the version that was compared and the path of the field."""
     ways: dict[tuple[str, str], set[tuple[str, ...]]] = field(default_factory=dict)
     compiled: dict[str, Schema] = field(default_factory=dict)
 
@@ -160,9 +165,10 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """Yield each field that clients see differently.
+        """Yield each field of an object that clients see differently with the new conversions.
 
-        Yield nothing if the old conversions fail.
+        If the old conversions fail for this object, yield nothing. If only the new ones fail, yield
+        one change with an empty path.
         """
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
@@ -207,7 +213,7 @@ class _Run:
 def _differences(
     one: Any, other: Any, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Yield each field that differs, with its value in both objects."""
+    """Yield each field that differs between two objects: its path and its two values."""
     if same(one, other):
         return
     if type(one) is dict and type(other) is dict:

@@ -1,9 +1,9 @@
 """Generate test objects, and shrink an object that shows a failure.
 
-The library Hypothesis generates some objects from a schema. Hypothesis covers patterns, formats and
-unusual strings, but is slow. `Mixer` builds the other objects from the values of these objects, and
-from constants in the rules and functions under test. This is much faster. An object is shrunk by
-removing and simplifying values as long as the failure occurs.
+The library Hypothesis generates some objects from a schema. It covers patterns, formats and unusual
+strings, but is slow. `Mixer` builds all other objects from the values in these objects, and from
+constants in the rules and functions under test, which is much faster. To shrink an object, polyver
+removes and simplifies its values as long as the failure still occurs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Place
 from polyver.core import PolyverError
-from polyver.core.plain import Object
+from polyver.core.plain import Object, Schema
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema as Compiled
 from polyver.kube.objects.schema import compile_schema
@@ -22,7 +22,6 @@ from polyver.languages.values.strings import same
 
 __all__ = ["MissingHypothesis", "Mixer", "drawn", "shrunk"]
 
-Schema = Mapping[str, Any]
 _TRIES = 20
 _META = ("apiVersion", "kind", "metadata")
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -76,7 +75,7 @@ def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object
 
 
 class Mixer:
-    """Builds objects of one version from values that other objects have at the same paths."""
+    """Builds objects of one version from the values that other objects have at the same paths."""
 
     def __init__(
         self, schema: Schema, objects: Sequence[Object], words: Sequence[Any], *, seed: int
@@ -92,7 +91,7 @@ class Mixer:
             self._harvest({k: v for k, v in obj.items() if k not in _META}, schema, ())
 
     def _harvest(self, value: Any, schema: Schema, place: Place) -> None:
-        """Collect the values that an object has at each path."""
+        """Collect the values in an object, by the paths at which they are."""
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         if type(value) is dict:
             for name, each in value.items():
@@ -111,13 +110,13 @@ class Mixer:
         return self._pools.setdefault(place, [])
 
     def objects(self) -> Iterator[Object]:
-        """Yield an endless sequence of objects.
+        """Yield objects without end.
 
-        The first object has every field. The next objects are the given objects, and then newly
-        mixed objects.
+        The first object has every field. The next ones are the objects that were passed to the
+        Mixer, and all later ones are newly mixed.
 
-        Few of the given objects have an optional field inside of another optional field. Without
-        the first object, a short run might try no object that has the inner field.
+        In few of the passed objects, an optional field inside of another optional field has a
+        value. Without the first object, a short run might try no object with such a field.
         """
         yield self._mixed(shares=(1.0,))
         yield from map(self._with_metadata, self._objects)
@@ -125,7 +124,10 @@ class Mixer:
             yield self._with_metadata(self._mixed())
 
     def _mixed(self, shares: Sequence[float] = (0.1, 0.5, 0.5, 0.9, 1.0)) -> Object:
-        """Build a valid object with some of the optional fields. Their share is one of `shares`."""
+        """Build a valid object with some of the optional fields.
+
+        Each optional field is added with the same probability, which is chosen from `shares`.
+        """
         head = self._random.choice(self._objects)
         about = {name: head[name] for name in _META if name in head}
         for _ in range(_TRIES):
@@ -199,7 +201,7 @@ class Mixer:
 
 
 def _distinct(items: list[Any], keys: Sequence[str]) -> list[Any]:
-    """Return the items without duplicates, for the list types `set` and `map`."""
+    """Return the items without duplicates, as the list types `set` and `map` require."""
     kept: list[Any] = []
     for item in items:
         mark = [item.get(key) for key in keys] if keys else item
@@ -224,7 +226,9 @@ _MOST_TRIES = 3000
 
 
 def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_TRIES) -> Object:
-    """Make an object as small as possible, as long as `is_bad` returns True for it.
+    """Return the smallest object found for which `is_bad` still returns True, starting from `obj`.
+
+    At most `tries` smaller objects are tried.
 
     >>> shrunk({"a": [1, 5, 2], "b": "x"}, lambda obj: 5 in obj.get("a", []))
     {'a': [5]}

@@ -43,13 +43,15 @@ __all__ = ["CheckedKind", "ConversionCheckResult", "Progress", "check"]
 
 Progress = Callable[[int], None]
 _DRAWN = 40
-"""The maximum number of objects that Hypothesis generates for a version. All other objects are
-mixed from these objects.
+"""The maximum number of objects that Hypothesis generates for a version.
+
+All other objects are mixed from the values of these objects.
 """
 
 _THOROUGH = 600
-"""The number of objects that are tried on every conversion path; each later object is tried on one
-path.
+"""The number of objects that are tried on every conversion path.
+
+Each later object is tried on one random path.
 """
 _EDITS = 4
 _SLOW = ("compiled", "edited", "defaults")
@@ -67,7 +69,7 @@ class CheckedKind:
 
     @classmethod
     def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
-        """Build a CheckedKind for a kind, or for a converter (which has no schemas)."""
+        """Build a CheckedKind from a kind, or from a converter, whose schemas are not checked."""
         if isinstance(kind, CheckedKind):
             return kind
         if isinstance(kind, Converter):
@@ -104,9 +106,11 @@ class ConversionCheckResult:
 def check(
     kind: Any, *, examples: int = 500, seed: int = 0, progress: Progress = lambda _: None
 ) -> ConversionCheckResult:
-    """Check a kind or a converter: rules against schemas, and properties on generated objects.
+    """Check a kind or a converter, with its schemas and with generated objects.
 
-    `progress` is called with the number of objects that were tried since the last call.
+    The result has a finding for each rule that does not fit the schemas, and for each property of
+    conversions that a generated object violates. `progress` is called with the number of objects
+    that were tried since its last call.
     """
     subject = CheckedKind.of(kind)
     run = _Run(subject, seed)
@@ -171,10 +175,9 @@ class _Run:
     def _trials(
         self, version: str, tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield trials for an object.
+        """Yield the trials to run with one object, whose version is `version`.
 
-        For the first objects, the trials use all conversion paths; for later objects, one random
-        path.
+        The first objects are tried on all conversion paths, each later object on one random path.
         """
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
@@ -197,7 +200,10 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield "stable" trials for edges with functions; edges with rules need no such trial."""
+        """Yield a "stable" trial for each edge of `version` that has functions.
+
+        Edges with rules need no such trial.
+        """
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
@@ -206,7 +212,10 @@ class _Run:
     def _slow(
         self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield the trials of the type `name` for one conversion path. These trials are slow."""
+        """Yield the trials of the type `name`, such as `edited`, for one conversion path.
+
+        These types of trials are slow, so they are run on few paths.
+        """
         version, stop, _ = way
         if name == "compiled":
             yield ConversionTrial(name, (version, stop))
@@ -221,7 +230,10 @@ class _Run:
     def _edits(
         self, obj: Object, version: str, chance: random.Random, *, most: int
     ) -> Iterator[Edit]:
-        """Yield edits of one field that the version's schema allows, mostly of existing fields."""
+        """Yield edits of one field each, mostly of fields that the object already has.
+
+        The schema of the version allows the object after each of these edits.
+        """
         schema = self.schemas[version]
         known = [path for path in _paths(schema, ()) if pick(obj, path[:-1]) is not MISSING]
         chance.shuffle(known)
@@ -255,7 +267,7 @@ class _Run:
     def _smallest(
         self, trial: ConversionTrial, broken: TrialFailure, obj: Object
     ) -> tuple[Object, ConversionTrial]:
-        """Find the smallest object and the smallest edit that show the same failure."""
+        """Find the smallest object and edit for which a trial still fails in the same way."""
         schema = self.subject.converter.schemas.get(trial.way[0])
         must_fit = schema is not None and not schema.validate(obj)
 
@@ -282,9 +294,9 @@ class _Run:
         return small, with_value(best[""])
 
     def findings(self) -> Iterator[ConversionFinding]:
-        """Yield one finding for each wrong field.
+        """Yield one finding for each field and each check rule that it violates.
 
-        The finding names the shortest conversion path with this failure.
+        If a field fails on several conversion paths, the finding names the shortest of them.
         """
         grouped: dict[tuple[str, str], list[TrialFailure]] = {}
         for _, broken in self.broken.values():
@@ -316,7 +328,7 @@ class _Run:
 
 
 def _sort(broken: TrialFailure) -> tuple[str, ...]:
-    """Return a key of a failure. Failures with the same key are reported as one finding."""
+    """Return the key of a failure. Two failures with equal keys count as the same failure."""
     same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)
 
@@ -332,7 +344,7 @@ def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def _filled_in(obj: Object, schema: Schema | None) -> Object:
-    """Return an object after filling in the defaults of its version."""
+    """Return an object with the defaults of its version filled in; unchanged without a schema."""
     if schema is None:
         return obj
     filled: Object = fresh(obj)

@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A field that a client changes: its path, and its new value or MISSING."""
+    """A change of one field by a client: its path, and its new value; MISSING removes the field."""
 
     path: tuple[str, ...]
     value: Any
@@ -46,7 +46,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ConversionTrial:
-    """The property to check, and the versions through which to convert the object."""
+    """The name of the property to check, and the versions through which to convert the object."""
 
     name: str
     way: tuple[str, ...]
@@ -90,10 +90,7 @@ class ConversionCache:
         return self._known[way]
 
     def reached(self, *way: str) -> Object | None:
-        """Convert the object `obj` in the same way as `after`.
-
-        Return None if the conversion fails.
-        """
+        """Do the same as `after`, but return None if a conversion fails."""
         try:
             return self.after(*way)
         except _Failed:
@@ -101,7 +98,7 @@ class ConversionCache:
 
 
 def run_trial(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Run a trial; return its failure, or None."""
+    """Run a trial; return its failure, or None if the property holds."""
     try:
         return TRIALS[trial.name](tries, trial)
     except _Failed as failed:
@@ -153,7 +150,7 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
     """Return the unpruned result of a user's function.
 
-    If the conversion is more than one call of a function, return the converted object.
+    If the conversion `way` is not a single call of a function, return the converted object `made`.
     """
     hops = converter.tree.way(*way)
     if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
@@ -195,7 +192,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a conversion through another version equals the direct conversion."""
+    """Check that converting through another version equals converting directly."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)
@@ -216,7 +213,7 @@ def _different(
 
 
 def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any, Any]:
-    """Return the first field that differs, with its value in both objects."""
+    """Return the path of the first field that differs, and its value in both objects."""
     if type(one) is dict and type(other) is dict:
         for name in sorted(one.keys() | other.keys(), key=lambda name: (name == "metadata", name)):
             before, after = one.get(name, MISSING), other.get(name, MISSING)
@@ -226,7 +223,7 @@ def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def plain_path(path: str) -> str:
-    """Return a path without the indexes of list items."""
+    """Return a path without the indexes of list items: `ports[].name` for `ports[0].name`."""
     return re.sub(r"\[\d+\]", "[]", path)
 
 
@@ -261,7 +258,7 @@ def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | 
 
 
 def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that an edit in one version is kept, and is visible in other versions."""
+    """Check that an edit is kept when the edited object is converted to a version and back."""
     source, stop, other = trial.way
     edit = trial.edit
     assert edit is not None
@@ -284,9 +281,10 @@ def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _unseen(
     tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
 ) -> TrialFailure | None:
-    """Check that preserved fields do not change the effect of an edit.
+    """Check that preserved fields do not hide an edit in other versions.
 
-    The edit must be visible in other versions in the same way as without preserved fields.
+    An object with preserved fields must show the edit in the other version in the same way as an
+    object without them.
     """
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
@@ -306,10 +304,7 @@ def _unseen(
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without empty objects.
-
-    Rules leave such objects behind when they move fields.
-    """
+    """Return a value without empty objects, which rules leave behind when they move fields."""
     if type(value) is not dict:
         return value
     kept = {name: _filled(each) for name, each in value.items()}
@@ -322,7 +317,10 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a second round trip over an edge changes nothing. Preserved fields are ignored."""
+    """Check that a second round trip over an edge changes nothing.
+
+    The round trip is made without preserved fields, which would hide a change.
+    """
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)
@@ -346,7 +344,7 @@ def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def edited(obj: Object, edit: Edit) -> Object | None:
-    """Apply an edit to a copy of an object; return None if the edit is not possible."""
+    """Return a copy of an object with an edit; None if the edit is not possible."""
     made: Object = fresh(obj)
     if edit.value is MISSING:
         return made if take(made, edit.path, pinned=len(edit.path)) is not MISSING else None
@@ -357,7 +355,10 @@ def edited(obj: Object, edit: Edit) -> Object | None:
 
 
 def _defaults(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that no preserved field is lost when defaults are filled in between conversions."""
+    """Check that defaults do not make polyver discard preserved fields.
+
+    An API server may fill in defaults between two conversions.
+    """
     source, stop = trial.way
     converter, schemas = tries.converter, tries.converter.schemas
     if stop not in schemas:

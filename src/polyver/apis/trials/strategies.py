@@ -10,11 +10,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema import compile_schema, is_valid, python_pattern
 
 __all__ = ["objects_from_schema"]
 
-Schema = Mapping[str, Any]
 _META = ("apiVersion", "kind", "metadata")
 _NAMES = st.from_regex("[a-z]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -57,7 +57,7 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the schemas that anyOf, oneOf and allOf add: one for each way to satisfy them."""
+    """Return the schemas that anyOf, oneOf and allOf add: one for each way to satisfy them all."""
     every: Schema = {}
     for each in schema.get("allOf") or ():
         every = _merged(every, each)
@@ -66,7 +66,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _merged(schema: Schema, more: Schema) -> Schema:
-    """Combine two schemas to one schema. Parts that a single schema cannot express are ignored."""
+    """Combine two schemas to one schema; a part that one schema cannot express is left out."""
     made = dict(schema)
     for name, value in more.items():
         if name in ("anyOf", "oneOf", "allOf", "not"):

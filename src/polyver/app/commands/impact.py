@@ -1,7 +1,4 @@
-"""`polyver impact`: list the users of a version.
-
-A change of the version would affect these users.
-"""
+"""`polyver impact`: list the users of a version, which a change of this version would affect."""
 
 from __future__ import annotations
 
@@ -48,12 +45,13 @@ def impact(
         A function (NAME), one version of it (NAME@VERSION), a package (package/NAME or
         package/NAME@REVISION), or a composition (composition/NAME or composition/NAME@REVISION).
         For one version of a function, the list contains each phase that resolves to this version,
-        and each phase that requests this version but cannot be resolved.
+        and each phase that requests this version but resolves to no version.
     file
         A file or folder with blueprints and ActionSets, "-" (standard input), "cluster:" (the
         cluster of the current context) or "cluster:CONTEXT"; repeatable. Default: "cluster:".
-        polyver reads ActionSets because they may prefer a function version. For a cluster, it uses
-        the functions that the cluster reports, unless --functions or --catalogue is given.
+        polyver reads ActionSets because an ActionSet may prefer a version of a function. For a
+        cluster, polyver uses the functions that the cluster reports, unless --functions or
+        --catalogue is given.
     """
     question = ImpactQuestion(
         text=name,

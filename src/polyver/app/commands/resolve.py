@@ -30,14 +30,14 @@ _READERS: tuple[LineageReader, ...] = tuple(
 _POLICIES = {policy.name: policy for reader in _READERS for policy in reader.policies}
 
 _POLICY_HELP = (
-    "The policy that chooses the release. Default: the policy of an object that uses NAME and has"
+    "The policy that chooses the release. Default: the policy for an object that uses NAME and has"
     " no annotation or field that selects another policy. Other policies for definitions:"
-    ' definitions-follow is for applications with the annotation app.oam.dev/autoUpdate: "true";'
-    ' definitions-exact is for applications with app.oam.dev/autoUpdate: "false";'
-    " definitions-prereleases may also choose a prerelease. For definitions with numbered"
-    " revisions, the only policy is definitions-legacy. Another policy for compositions:"
-    " compositions-manual is for composite resources with compositionUpdatePolicy: Manual."
-    f" All policies: {', '.join(_POLICIES)}."
+    " definitions-follow resolves NAME as for an application with the annotation"
+    ' app.oam.dev/autoUpdate: "true"; definitions-exact as for an application with the annotation'
+    ' app.oam.dev/autoUpdate: "false"; definitions-prereleases may also choose a prerelease. For'
+    " definitions with numbered revisions, the only policy is definitions-legacy. Another policy"
+    " for compositions: compositions-manual resolves NAME as for a composite resource with"
+    f" compositionUpdatePolicy: Manual. All policies: {', '.join(_POLICIES)}."
 )
 
 app = App(name="resolve")
@@ -63,8 +63,9 @@ def resolve(
     ----------
     name
         The name of a definition, function, package, composition or kind, with an optional selector.
-        Definition: web, web@1, web@1.2, web@1.2.3. Function of a catalogue: KubeExec@v0.1.0.
-        Package or composition: NAME@channel=alpha (labels), NAME@REVISION. Kind: CronTab@v1.
+        Examples: web, web@1, web@1.2 or web@1.2.3 for a definition; KubeExec@v0.1.0 for a function
+        of a catalogue; NAME@channel=alpha (a label) or NAME@REVISION for a package or a
+        composition; CronTab@v1 for a kind.
     file
         A file or folder with manifests, or "-" for standard input; repeatable. polyver reads
         component, trait, policy and workflow-step definitions, function catalogues,

@@ -57,7 +57,7 @@ def sort(
     Parameters
     ----------
     version
-        The versions to sort. Default: the lines of standard input.
+        The versions to sort. Default: the versions on standard input, one per line.
     """
     given = _arguments(version) if version else _standard_input()
     found = [(_parsed(text, order, complaint), text) for text, complaint in given]

@@ -31,13 +31,13 @@ def why(
 ) -> None:
     """Show which versions an ActionSet, application, package or composite resource uses, and why.
 
-    For an ActionSet, the command shows the version that each phase used, and the version that it
-    would use now. To find this version, the command reads the functions of the server. If
-    --functions or --catalogue is given, it uses the functions of these options instead. For an
-    application, the command shows the version of each definition that the application references.
-    For a package, it shows the revision that each step of a composition uses. For a composite
-    resource, it shows the composition and its revision, and the revision of each function. It shows
-    the revisions in use, and the revisions that the composite resource would use now.
+    For an ActionSet, the command shows the version that each phase used, and the version that the
+    phase would use now. To find this version, the command reads the functions of the server. If
+    --functions or --catalogue is given, the command uses the functions of these options instead.
+    For an application, the command shows the version of each definition that the application
+    references. For a package, it shows the revision that each step of a composition uses. For a
+    composite resource, it shows the composition, its revision, and the revision of each function:
+    both the revisions in use, and the revisions that the composite resource would use now.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
@@ -51,7 +51,7 @@ def why(
     context
         The context of the kubeconfig. Default: the current context.
     explain
-        For each other version, also show why it would not be chosen now.
+        For each other version, also show why the object would not use it now.
     """
     kind, slash, wanted = name.partition("/")
     if not slash or not kind or not wanted or "/" in wanted:

@@ -38,22 +38,22 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 @dataclass
 class Installer:
-    """Applies the objects of an installation. `tell` is called with a message about each object."""
+    """Applies the objects of an installation, and calls `tell` with a message about each object."""
 
     client: Client
     place: str
-    """The server, and where its address comes from, for error messages."""
+    """The server, and the source of its address, such as a kubeconfig; for errors."""
     tell: Callable[[str], None]
     adopt: bool = False
     patience: float = 300.0
-    """Maximum time in seconds until the new replicas have replaced the old replicas."""
+    """The maximum number of seconds to wait until new replicas have replaced the old replicas."""
     _found: dict[ObjectName, Object | None] = field(default_factory=dict)
     _forced: set[ObjectName] = field(default_factory=set)
 
     async def install(self, installation: Installation, wanted: Sequence[Object]) -> None:
-        """Check and apply all objects.
+        """Check all objects, and then apply them.
 
-        Then remove the objects that only an earlier installation had.
+        At the end, remove the objects that an earlier installation had and this one does not have.
         """
         for each in wanted:
             self._found[named(each)] = await self._find(named(each))
@@ -78,9 +78,9 @@ class Installer:
     # Checks.
 
     def _refuse_second(self, installation: Installation) -> None:
-        """Refuse a second installation in another namespace.
+        """Raise an error if polyver is already installed in another namespace.
 
-        Conversions are cluster-scoped, and one installation serves all of them.
+        Conversions are cluster-scoped, so one installation serves all of them.
         """
         other = installed_in(self._found[ObjectName("ClusterRoleBinding", NAME)])
         if other and other != installation.namespace:
@@ -95,7 +95,7 @@ class Installer:
                 raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
-        """Return objects of other owners that have the names of objects which replicas create."""
+        """Return objects of other owners with names that `polyver run` needs for its objects."""
         if self.adopt:
             return []
         names = kept_by_replicas(installation.namespace)
@@ -103,9 +103,10 @@ class Installer:
         return [each for each in found if each is not None and not is_kept(each)]
 
     async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
-        """Apply all objects as a dry run. Raise an error if an object cannot be applied.
+        """Apply all objects as a dry run. Raise an error if the server would refuse one of them.
 
-        Objects in a namespace that does not exist yet are skipped, because a dry run would fail.
+        If a namespace does not exist yet, its objects are skipped, because their dry run would
+        fail.
         """
         strange, changed = [*taken], {}
         for each in wanted:
@@ -122,7 +123,10 @@ class Installer:
             raise problem
 
     def _is_used(self, name: ObjectName) -> bool:
-        """Report whether an object is a Namespace that another client has created."""
+        """Report whether an object is a Namespace that `polyver install` did not create.
+
+        Such a Namespace is used, but not changed.
+        """
         obj = self._found[name]
         return name.kind == "Namespace" and obj is not None and not is_installed(obj)
 
@@ -135,8 +139,8 @@ class Installer:
     async def _tried(self, content: Object, name: ObjectName) -> dict[str, list[str]]:
         """Apply an object as a dry run. Return the conflicting fields, by the owner of the fields.
 
-        Conflicts that may be overridden are not returned. With `--adopt`, all conflicts may be
-        overridden; otherwise, only conflicts with `polyver run`.
+        Conflicts that polyver overrides are not returned: with `--adopt`, these are all conflicts;
+        otherwise, only conflicts with `polyver run`.
         """
         try:
             await self._applied(content, name, dry_run=True)
@@ -153,10 +157,10 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Divide the objects into two groups: apply first, and apply after the rollout.
+        """Divide the objects into those to apply first, and those to apply after the rollout.
 
-        CRDs that get new versions are applied last, because only the new replicas can convert these
-        versions.
+        The rollout replaces the old replicas. CRDs that get new versions are applied after it,
+        because only the new replicas can convert these versions.
         """
         later = [each for each in wanted if self._gets_versions(each)]
         return [each for each in wanted if each not in later], later
@@ -241,7 +245,7 @@ class Installer:
 
 
 async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName]]:
-    """List the objects on a server that `polyver install` has applied. CRDs are last."""
+    """List the objects that `polyver install` has applied. CRDs are last in the list."""
     found: list[tuple[Object, ObjectName]] = []
     for kind in (*OWN, CRDS):
         resource = ObjectName(kind, "").resource
@@ -253,7 +257,7 @@ async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName
 
 
 async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
-    """Call `holds` again and again until it returns True. Return False after `patience` seconds."""
+    """Call `holds` until it returns True; return False if this takes over `patience` seconds."""
     end = time.monotonic() + patience
     while not await holds():
         if time.monotonic() > end:
@@ -271,7 +275,7 @@ def _revision(obj: Object) -> str:
 
 
 def _is_rolled_out(deployment: Object) -> bool:
-    """Report whether all pods have the current pod template of the Deployment and are available."""
+    """Report whether all pods of a Deployment have its current pod template and are available."""
     status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
         return False

@@ -1,8 +1,8 @@
 """Builds the manifests of an installation: permissions, Service and Deployment.
 
 `polyver run` gets only the permissions that it uses, limited to single object names where possible.
-A test checks this: it uses all features, and fails if they work without one of the permissions. The
-pods of the Deployment have no privileges on their nodes.
+A test checks this: it uses all features of polyver, and fails if all of them also work without one
+of the permissions. The pods of the Deployment have no privileges on their nodes.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _GROUP = "rbac.authorization.k8s.io"
 _PORT = 8443
 _TLS = "/etc/polyver/tls"
 _USER = 65532
-"""User ID of the container. Many images run as root by default, which the Deployment forbids."""
+"""The user ID in the container. Many images run as root, which the Deployment forbids."""
 _GRACE = 45
-"""Value of `terminationGracePeriodSeconds`.
+"""The value of `terminationGracePeriodSeconds` of the pods.
 
-For 5 s polyver still accepts requests; it then has 20 s to answer them, and time to release the
-lease.
+polyver still accepts requests for 5 s. Then it has 20 s to answer them, and the rest of the time to
+release the lease.
 """
 
 
 def rights(installation: Installation) -> list[Right]:
-    """Return the permissions for the ClusterRole of polyver."""
+    """Return the permissions that polyver needs in all namespaces, for its ClusterRole."""
     hooks = "admissionregistration.k8s.io"
     conversions, plural = CONVERSIONS.group, CONVERSIONS.names.plural
     found = [
@@ -62,7 +62,7 @@ def rights(installation: Installation) -> list[Right]:
 
 
 def _of_controllers(installation: Installation) -> Iterator[Right]:
-    """Yield the permissions of controllers that users have declared in Python.
+    """Yield the permissions that polyver needs to run the controllers of kinds declared in Python.
 
     These controllers write annotations and the status of the objects of their kind.
     """
@@ -76,7 +76,7 @@ def _of_controllers(installation: Installation) -> Iterator[Right]:
 
 
 def rights_inside(installation: Installation) -> list[Right]:
-    """Return the permissions for the Role of polyver in the namespace of the installation."""
+    """Return the permissions that polyver needs in its own namespace, for its Role."""
     leases = "coordination.k8s.io", "leases"
     found = [Right(*leases, ("create",)), Right(*leases, ("get", "update"), name=NAME)]
     if not installation.tls_secret:
@@ -86,7 +86,10 @@ def rights_inside(installation: Installation) -> list[Right]:
 
 
 def access(installation: Installation) -> Iterator[Object]:
-    """Yield polyver's ServiceAccount and roles, and the bindings to its own and existing roles."""
+    """Yield polyver's ServiceAccount, its roles, and the bindings that grant it permissions.
+
+    The bindings name its own roles and the existing ClusterRoles that the user chose.
+    """
     namespace = installation.namespace
     yield manifest(_ACCOUNT, NAME, namespace)
     yield manifest("ClusterRole", NAME, rules=_rules(rights(installation)))

@@ -40,14 +40,14 @@ CERTIFICATES = "polyver-webhook"
 INSTALLER = "polyver-install"
 """The field manager with which `polyver install` applies objects."""
 RUNNER = "polyver"
-"""The field manager with which `polyver run` writes webhook configurations, Secret and Lease."""
+"""The field manager with which `polyver run` writes its objects, such as the Lease."""
 LABELS = {
     "app.kubernetes.io/name": NAME,
     "app.kubernetes.io/part-of": NAME,
     "app.kubernetes.io/managed-by": INSTALLER,
 }
 SELECTOR = {"app.kubernetes.io/name": NAME}
-"""The labels by which the Service selects pods; a Deployment cannot change them later."""
+"""The labels by which the Service selects pods. They cannot change in a Deployment."""
 
 _RBAC, _HOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 CRDS = "CustomResourceDefinition"
@@ -85,7 +85,10 @@ OWN = (
     "ClusterRole",
     "ServiceAccount",
 )
-"""The kinds of objects that `polyver install` creates and `polyver uninstall` deletes."""
+"""The kinds of objects that `polyver install` creates, except Namespaces and CRDs.
+
+`polyver uninstall` deletes the objects of these kinds.
+"""
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
@@ -97,21 +100,22 @@ class Installation:
     namespace: str = NAMESPACE
     replicas: int = 2
     options: tuple[str, ...] = ()
-    """Arguments of `polyver run`: its capabilities, and the files with kinds and functions."""
+    """Arguments that the Deployment passes to `polyver run`, such as `--kinds`."""
     kinds: tuple[Kind, ...] = ()
     """The kinds that users have declared in Python."""
     contributions: tuple[Contribution, ...] = ()
-    """The contributions of the enabled capabilities to the control plane. The permissions depend on
-    them.
+    """What the enabled capabilities contribute to the control plane, including the permissions they
+    need.
     """
     roles: tuple[str, ...] = ()
-    """Existing ClusterRoles to bind. They allow access to objects that users' controllers create.
+    """Names of existing ClusterRoles to bind to the service account of polyver.
+
+    They allow access to objects that the controllers of users create.
     """
     tls_secret: str = ""
     """The name of a Secret with the certificate and its key, if another program renews it."""
     inject_ca_from: str = ""
-    """The Certificate, as NAMESPACE/NAME, from which cert-manager creates the Secret `tls_secret`.
-    """
+    """The Certificate, as NAMESPACE/NAME, by which cert-manager creates `tls_secret`."""
 
     @property
     def webhook(self) -> Webhook:
@@ -144,7 +148,7 @@ class ObjectName:
 def named(obj: Mapping[str, Any], kind: str = "") -> ObjectName:
     """Return the name of an object.
 
-    `kind` is needed for items of a list: such items have no field `kind`.
+    `kind` is needed for an item of a list: such an item may have no field `kind`.
     """
     metadata = obj["metadata"]
     return ObjectName(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))

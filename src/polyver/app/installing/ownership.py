@@ -1,4 +1,4 @@
-"""Finds the owners of existing objects. polyver does not change objects of other owners."""
+"""Finds the owners of existing objects, because polyver does not change objects of other owners."""
 
 from __future__ import annotations
 
@@ -24,30 +24,27 @@ __all__ = [
 
 
 def managers(obj: Mapping[str, Any]) -> list[str]:
-    """Return the field managers of an object.
-
-    Field managers that write only its status are left out.
-    """
+    """Return the field managers of an object, except those that have written only its status."""
     entries = obj["metadata"].get("managedFields") or ()
     wrote = [each for each in entries if not each.get("subresource")]
     return list(dict.fromkeys(str(each.get("manager") or "unknown") for each in wrote))
 
 
 def is_installed(obj: Mapping[str, Any]) -> bool:
-    """Report whether `polyver install` has applied an object."""
+    """Report whether `polyver install` has applied an object, according to its field managers."""
     entries = obj["metadata"].get("managedFields") or ()
     return any((e.get("manager"), e.get("operation")) == (INSTALLER, "Apply") for e in entries)
 
 
 def is_kept(obj: Mapping[str, Any]) -> bool:
-    """Report whether `polyver run` has written an object."""
+    """Report whether `polyver run` has written an object, according to its field managers."""
     return RUNNER in managers(obj)
 
 
 def conflicts(error: ApiError) -> dict[str, list[str]] | None:
-    """Return the conflicting fields of a failed apply, by their owners.
+    """Return the conflicting fields of an apply that failed, by the field managers that own them.
 
-    Return None if the apply failed for another reason.
+    Return None if the apply failed for another reason than a conflict.
     """
     causes = (error.details or {}).get("causes") or ()
     if error.code != 409 or not causes:
@@ -62,9 +59,9 @@ def conflicts(error: ApiError) -> dict[str, list[str]] | None:
 
 
 def installed_in(binding: Mapping[str, Any] | None) -> str:
-    """Return the namespace in which polyver is installed. Return "" if it is not installed.
+    """Return the namespace in which polyver is installed; "" if it is not installed.
 
-    `binding` is the ClusterRoleBinding of polyver, if it exists.
+    `binding` is the ClusterRoleBinding of polyver, or None.
     """
     if binding is None or not is_installed(binding):
         return ""
@@ -85,10 +82,10 @@ def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
 def refusal(
     strange: Sequence[Object], owned: Mapping[ObjectName, Mapping[str, Sequence[str]]], at: str
 ) -> RequestRefused | None:
-    """Build the error about objects and fields of other owners. Return None if there are none.
+    """Build the error about objects and fields of other owners; None if there are none.
 
-    `strange` are objects of other owners. `owned` has the fields that other field managers have
-    changed.
+    `strange` are objects of other owners. `owned` has, for each object, the fields that other field
+    managers own.
     """
     facts = []
     if strange:

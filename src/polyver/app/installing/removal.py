@@ -1,6 +1,7 @@
 """Removes an installation from a cluster, in an order in which every API stays usable.
 
-Objects of users and the CRDs of their kinds stay, unless the user chooses otherwise.
+Objects of users and the CRDs of their kinds stay, unless the user runs the command with
+--with-objects.
 """
 
 from __future__ import annotations
@@ -31,30 +32,30 @@ __all__ = ["Remover"]
 
 _ROLES = "ClusterRoleBinding"
 _GONE_WITHIN = 120.0
-"""Maximum seconds until an object is gone. Pods need up to 45 s to end, and API servers some
-seconds more.
+"""The maximum number of seconds until an object is gone.
+
+Pods need up to 45 s to end, and API servers need some seconds more.
 """
 Part = tuple[Object, ObjectName]
 
 
 @dataclass(frozen=True, slots=True)
 class _ExistingInstallation:
-    """The existing objects of an installation."""
+    """What exists on the cluster of an installation and its kinds."""
 
     parts: list[Part]
-    """All objects of the installation except CRDs, and the objects that `polyver run` created."""
+    """All objects of the installation except CRDs, and all objects that its replicas created."""
     crds: list[Part]
     """The CRDs that `polyver install` has applied."""
     converted: list[str]
-    """The CRDs that are not deleted, but whose objects polyver converts, with the versions in use.
-    """
+    """CRDs that are not deleted, and whose objects polyver converts: `NAME (VERSIONS IN USE)`."""
     strange: list[ObjectName]
-    """Objects of other owners that have the same names as objects which `polyver run` creates."""
+    """Objects of other owners with names that polyver uses for the objects of its replicas."""
 
 
 @dataclass
 class Remover:
-    """Removes an installation. `tell` is called with a message about each object."""
+    """Removes an installation, and calls `tell` with a message about each object."""
 
     client: Client
     place: str
@@ -68,7 +69,8 @@ class Remover:
     ) -> None:
         """Remove the installation.
 
-        Refuse this if users would lose data without having confirmed it.
+        Raise an error if objects would be deleted and `sure` is False, or if API servers still need
+        polyver for conversions and `force` is False.
         """
         try:
             await self._refuse_elsewhere()
@@ -109,7 +111,7 @@ class Remover:
     # Checks.
 
     async def _refuse_elsewhere(self) -> None:
-        """Raise an error if the ClusterRoleBinding shows an installation in another namespace."""
+        """Raise an error if polyver is installed in another namespace."""
         binding = ObjectName(_ROLES, NAME)
         other = installed_in(await find(self.client, binding.resource, binding.name))
         if other and other != self.namespace:
@@ -206,7 +208,7 @@ class Remover:
             raise UnreadableInput(fact, at=self.place, hint=hint)
 
     async def _left(self, obj: Object, name: ObjectName) -> str:
-        """Describe what delays the deletion of an object, for an error message."""
+        """Describe what the deletion of an object waits for, such as `its pods`, for messages."""
         if name.kind != CRDS:
             return "its pods"
         try:
@@ -222,7 +224,7 @@ class Remover:
     async def _free_conversions(self) -> None:
         """Remove polyver's finalizer from all Conversions.
 
-        No controller runs any more that could do this.
+        The controller that usually does this does not run any more.
         """
         if self.dry_run:
             return
@@ -246,7 +248,7 @@ class Remover:
                 raise
 
     async def _again(self) -> None:
-        """Delete again the objects that a replica may have created before it ended."""
+        """Delete again those objects that a replica may have created just before it ended."""
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 

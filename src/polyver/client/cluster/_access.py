@@ -1,8 +1,8 @@
 """Find a cluster: by the kubeconfigs that kubectl reads, or by the pod's service account.
 
 This module also declares the errors of requests to a cluster; each error names what the user should
-check. It declares the limits of a client too: with them, no server can block the client or fill its
-memory.
+check. And it declares the limits of a client, which prevent that a server blocks the client or
+fills its memory.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Untrusted(Unreachable):
 
 
 class Unauthorized(ApiError):
-    """A server responds with 401; the error names where the credentials come from."""
+    """The server responded with 401; the error names the source of the refused credentials."""
 
     def __init__(self, refused: ApiError, *, place: str, hint: str) -> None:
         super().__init__(
@@ -76,28 +76,28 @@ class Unauthorized(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """Bounds on time, connections and sizes."""
+    """The limits of a client: timeouts in seconds, a number of connections, and sizes in bytes."""
 
     connect: float = 10.0
-    """Seconds until a connection is established."""
+    """The maximum number of seconds for opening a connection."""
     request: float = 30.0
-    """Seconds for a complete request; for a watch, until it begins."""
+    """The maximum number of seconds for a request; for a watch, until the response begins."""
     silence: float = 300.0
-    """Seconds without data after which a watch is considered dead.
+    """Seconds without data after which a client assumes that the connection of a watch is dead.
 
-    Each watch request states a shorter timeout, so a live server ends the watch earlier.
+    Each watch request states a shorter timeout, at which a live server ends the watch.
     """
     connections: int = 16
     watches: int = 256
-    """The maximum number of watches; each has its own connection."""
+    """The maximum number of watches at the same time; each has its own connection."""
     answer: int = 512 * 1024 * 1024
-    """The maximum size of a response in bytes, uncompressed."""
+    """The maximum size of a response in bytes, after decompression."""
     line: int = 16 * 1024 * 1024
     """The maximum size of an event of a watch in bytes."""
     look: float = 10.0
-    """Seconds for which the content of a token or certificate file is cached."""
+    """Seconds after which a token file or certificate file is read again."""
     plugin: float = 60.0
-    """Seconds that a credential plugin may take; the plugin may prompt a person."""
+    """The maximum number of seconds for which a credential plugin runs; it may prompt a person."""
 
 
 # lightkube's models lack fields that change the user or the server. polyver must not ignore these
@@ -105,14 +105,14 @@ class ClientLimits:
 
 
 class KubeconfigExec(models.UserExec):
-    """A credential plugin: a command that writes credentials to its standard output."""
+    """A credential plugin of a kubeconfig: a command that prints credentials."""
 
     interactive: str = msgspec.field(name="interactiveMode", default="")
     wants_cluster: bool = msgspec.field(name="provideClusterInfo", default=False)
 
 
 class KubeconfigUser(models.User):
-    """The user of a context."""
+    """The user that a context of a kubeconfig names."""
 
     exec: KubeconfigExec | None = None
     acts_as: str | None = msgspec.field(name="as", default=None)
@@ -122,7 +122,7 @@ class KubeconfigUser(models.User):
 
 
 class KubeconfigCluster(models.Cluster):
-    """The server of a context."""
+    """The server that a context of a kubeconfig names."""
 
     server: str = ""
     tls_server_name: str | None = msgspec.field(name="tls-server-name", default=None)
@@ -131,12 +131,12 @@ class KubeconfigCluster(models.Cluster):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """One cluster and one user of it."""
+    """The address of a cluster, and the credentials of one user."""
 
     cluster: KubeconfigCluster = field(repr=False)
     user: KubeconfigUser = field(repr=False)
     place: str
-    """The file and context, or the service account, that define the access, for errors."""
+    """The file and context, or the service account, from which this access was read; for errors."""
     context: str = ""
     namespace: str = "default"
 
@@ -169,7 +169,8 @@ def find_access(
 ) -> ClusterAccess:
     """Find the access that kubectl would use.
 
-    It is in KUBECONFIG, in `~/.kube/config`, or in the service account of the pod.
+    The access is in the files that KUBECONFIG names, in `~/.kube/config`, or in the service account
+    of the pod.
     """
     environ = os.environ if environ is None else environ
     named = _named(kubeconfig, environ)
@@ -243,9 +244,9 @@ prepare(_Config)
 
 @dataclass(slots=True)
 class _Merged:
-    """All kubeconfigs merged.
+    """All kubeconfigs merged to one.
 
-    If several have an entry with the same name, the first one is used.
+    If several kubeconfigs have an entry with the same name, the entry of the first file is used.
     """
 
     files: list[str] = field(default_factory=list)
@@ -316,7 +317,10 @@ def _merged(configs: Iterable[tuple[Path, _Config]]) -> _Merged:
 
 
 def _cluster_in(cluster: KubeconfigCluster, folder: Path) -> KubeconfigCluster:
-    """Return a cluster with the absolute path of its CA file; CA data overrides a CA file."""
+    """Return a cluster with the absolute path of its CA file.
+
+    If the cluster also contains CA data, as text, leave out the CA file.
+    """
     file = None if cluster.certificate_auth_data else _absolute(cluster.certificate_auth, folder)
     return replace(cluster, certificate_auth=file)
 
@@ -339,7 +343,7 @@ def _absolute(file: str | None, folder: Path) -> str | None:
 
 
 def _check(access: ClusterAccess) -> None:
-    """Raise an error for settings that cannot work with any server."""
+    """Raise an error for settings that work with no server, such as an invalid URL."""
     cluster, user = access.cluster, access.user
     if not _is_url(cluster.server):
         fact = f"the server {cluster.server!r} is not a URL"

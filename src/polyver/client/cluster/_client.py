@@ -1,4 +1,4 @@
-"""The client over HTTPS: requests with a deadline, watches that detect a dead connection.
+"""The client over HTTPS: requests with a deadline, and watches that detect a dead connection.
 
 The library lightkube reads kubeconfigs and builds the TLS context. The library httpx2 sends
 requests. polyver's own codec decodes objects to plain data in the requested version.
@@ -94,7 +94,7 @@ class ClusterClient(Client):
         await self.close()
 
     async def close(self) -> None:
-        """Close all idle connections; close every other connection after its request."""
+        """Close all unused connections now, and all others when their requests have ended."""
         await self._connections.close()
 
     # Kinds
@@ -225,10 +225,10 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Send a request and yield the response when its headers have arrived.
+        """Send a request; yield the response as soon as its headers have arrived.
 
-        After 401, 429 or 503, the request is repeated; after 401 only if other credentials are
-        available.
+        After 429 or 503, the request is sent again if `_pause` returns a delay. After 401, it is
+        sent again once, if other credentials are available.
         """
         renewed, waits = False, 0
         began = self._clock.time()
@@ -291,7 +291,7 @@ class ClusterClient(Client):
     def _pause(
         self, ask: ClientRequest, response: httpx2.Response, waits: int, began: float
     ) -> float | None:
-        """Return the seconds to wait before a retry; None if the request must not be repeated.
+        """Return the seconds to wait before the request is sent again; None if it must not be.
 
         A server that responds with 429 has not processed the request. If it responds to a write
         with 503, it is unknown whether the server has processed the write.
@@ -344,7 +344,7 @@ class ClusterClient(Client):
 
 
 class _Making:
-    """Keeps a connection while it is being opened, and closes it if the request is cancelled.
+    """Keeps a connection while it is being opened, to close it if the request is cancelled.
 
     If a request is cancelled during a TLS handshake, httpcore2 drops the connection without closing
     it. The connection would stay open until Python's garbage collection.
@@ -417,7 +417,10 @@ def _keep_alive(response: httpx2.Response) -> None:
 async def _informed(
     client: ClusterClient, changed: asyncio.Event, clock: Clock
 ) -> AsyncIterator[None]:
-    """Set an event whenever a CRD or an APIService changes, if the user may watch these kinds."""
+    """Set the event `changed` whenever a CRD or an APIService changes, during a `with` block.
+
+    If the user may not watch these kinds, the event is never set.
+    """
 
     async def tell(_: Change[str]) -> None:
         changed.set()

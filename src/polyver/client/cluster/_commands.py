@@ -23,7 +23,7 @@ _OUT, _ERR, _STATUS = 1, 2, 3
 
 @dataclass(slots=True)
 class Channels:
-    """The output of a command so far; `ended` is set when the exit status has arrived."""
+    """The output of a command so far. `ended` is set when the exit status has arrived."""
 
     what: str
     limit: int

@@ -1,4 +1,4 @@
-"""Connections to a server, replaced when certificates change."""
+"""Connections to a server. When certificates change, new connections replace the old ones."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections with one set of certificates.
+    """The connections that use one set of certificates.
 
-    A retired pool gets no new requests. When its last request has ended, its connections are
-    closed.
+    New certificates need a new pool, and the old one is retired: it gets no new requests. When its
+    last request has ended, its connections are closed.
     """
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
@@ -57,7 +57,7 @@ class LeasedConnections:
 
 
 class Connections:
-    """Connections for requests; belongs to one event loop."""
+    """Provides connections for requests. All requests must be made on the same event loop."""
 
     def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access
@@ -69,7 +69,7 @@ class Connections:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[LeasedConnections]:
-        """Lend the connections and credentials for a request, during a `with` block."""
+        """Provide the connections and credentials for one request, during a `with` block."""
         shown = await self._credentials.shown()
         pool = await self._current(shown.material)
         pool.users += 1
@@ -82,12 +82,13 @@ class Connections:
     async def ready(self) -> None:
         """Get the credentials before the first request.
 
-        A credential plugin may prompt a person, which takes longer than the timeout of a request.
+        A credential plugin may prompt a person. The answer may take longer than the timeout of a
+        request.
         """
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if no new ones are available."""
+        """Renew credentials that a server refused; return False if there are no others."""
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:
@@ -138,7 +139,10 @@ def _client(
 
 
 def _is_near(server: str) -> bool:
-    """Report whether a server runs on this machine; as in kubectl, no proxy is then used."""
+    """Report whether a server runs on this machine.
+
+    As in kubectl, no proxy is used for such a server.
+    """
     host = httpx2.URL(server).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -1,10 +1,9 @@
 """Provide the current credentials: tokens and certificates are replaced while a program runs.
 
 The token that a kubelet writes for a pod is valid for an hour; the token of a credential plugin is
-often valid only for minutes. So files are read again after some time, and a plugin is run again
-when its credentials have expired. If a server responds with 401, the files are read again and the
-plugin is run again immediately. Credential plugins (client.authentication.k8s.io) are run as
-kubectl runs them.
+often valid only for minutes. So polyver reads files again after some time, and runs a plugin again
+when its credentials have expired. If a server responds with 401, polyver does both immediately. It
+runs credential plugins (client.authentication.k8s.io) as kubectl does.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _EARLY = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """The credentials that a plugin printed."""
+    """The credentials that a plugin printed, and the time at which they expire."""
 
     token: str = ""
     certificate: bytes = b""
@@ -154,7 +153,10 @@ def _environment(program: KubeconfigExec, access: ClusterAccess) -> dict[str, st
 
 
 class TlsMaterial(NamedTuple):
-    """The certificates and the key for connections, in PEM. New values need new connections."""
+    """The certificates and the key for connections, in PEM.
+
+    If one of them changes, new connections are needed.
+    """
 
     authority: bytes = b""
     certificate: bytes = b""
@@ -170,7 +172,7 @@ class PresentedCredentials:
 
 
 class CredentialProvider:
-    """Provides the current credentials for a cluster."""
+    """Provides the current credentials for one cluster and user."""
 
     def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access
@@ -194,7 +196,7 @@ class CredentialProvider:
             return self._shown
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Renew credentials that a server refused; return False if no new ones are available."""
+        """Renew credentials that a server refused; return False if there are no others."""
         async with self._lock:
             if self._shown == refused:
                 if self._clock.time() >= self._next_run:
@@ -215,9 +217,9 @@ class CredentialProvider:
         self._until = self._clock.time() + self._limits.look
 
     async def _run(self) -> ExecCredential:
-        """Run the plugin.
+        """Run the credential plugin.
 
-        After a failure, do not run it again for `look` seconds; raise the same error.
+        For `look` seconds after a failure, do not run it, but raise the same error again.
         """
         if self._problem is not None and self._clock.time() < self._next_run:
             raise self._problem.with_traceback(None)

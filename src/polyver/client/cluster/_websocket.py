@@ -1,6 +1,6 @@
-"""WebSocket frames, to the extent that API servers use them for commands in pods.
+"""WebSocket frames, as far as API servers use them for commands in pods.
 
-This module does no I/O, so that every split of a stream can be tested.
+This module does no I/O, so tests can split a stream of bytes at every position.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ class BadFrame(PolyverError):
 
 
 def new_key() -> str:
-    """Return a random key, by which a client checks that the server supports WebSocket."""
+    """Return a random key for the request that opens a WebSocket.
+
+    The server must respond with the value that `accepted` returns for this key.
+    """
     return base64.b64encode(os.urandom(16)).decode()
 
 
 def accepted(key: str) -> str:
-    """Return the value with which a server must respond to a key.
+    """Return the value with which a server that supports WebSocket responds to a key.
 
     >>> accepted("dGhlIHNhbXBsZSBub25jZQ==")
     's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
@@ -58,12 +61,12 @@ def _masked(payload: bytes, mask: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Frames:
-    """Parses incoming bytes to messages (opcode, payload), and joins fragments."""
+    """Parses received bytes to messages (opcode, payload), and joins the fragments of a message."""
 
     largest: int
     _held: bytearray = field(default_factory=bytearray)
     _begun: bytearray | None = None
-    """The message that is not complete yet."""
+    """The first fragments of a message that is not complete yet; None if there are none."""
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Add data, and yield every message that is complete now."""

@@ -1,1 +1,1 @@
-"""Admission of packages, compositions and composite resources."""
+"""Admission checks of packages, compositions and composite resources."""

@@ -1,7 +1,7 @@
 """Admission checks of CompositeResourceDefinitions, Compositions and CompositionRevisions.
 
-A write that changes only metadata is not refused. As an exception, changes of a
-CompositionRevision's labels are checked. The controllers check the same rules again, because
+These checks do not refuse a write that changes only metadata, with one exception: they check
+changes to the labels of a CompositionRevision. The controllers check the same rules again, because
 kube-apiserver may have stored an object without calling the admission webhook.
 """
 
@@ -66,24 +66,21 @@ COMPOSITIONS_WANTED: Final = tuple(
     )
     for kind in COMPOSITION_KINDS
 )
-"""The resources and operations for which API servers call the admission webhook."""
+"""The resources and operations for which API servers must call the webhook of these checks."""
 
 
 class CompositionLookup(Protocol):
     """Reads the stored objects on which the checks of compositions depend."""
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CRD with the name of a CompositeResourceDefinition.
+        """Return the CRD of a CompositeResourceDefinition, which has the same name.
 
-        Return None if there is none.
+        Return None if there is no such CRD.
         """
         ...
 
     async def composites(self, crd: Object) -> Sequence[str]:
-        """Return the names of some objects of a CRD's kind.
-
-        The result is empty if there are no objects.
-        """
+        """Return the names of some objects of a CRD's kind; empty if there are no objects."""
         ...
 
     async def revisions(self, composition: str) -> Sequence[Object]:
@@ -96,7 +93,7 @@ class CompositionLookup(Protocol):
 
 
 class _Checks:
-    """Admission checks of one kind: for writes that change the object, and for deletions."""
+    """Base of the admission checks of one kind: one check for changes, one for deletions."""
 
     plural: str
 
@@ -131,8 +128,8 @@ class _Checks:
 class CompositeDefinitionChecks(_Checks):
     """Refuses invalid CompositeResourceDefinitions.
 
-    It also refuses to remove a kind that still has objects, or a version in which objects may be
-    stored.
+    Also refuses to remove a kind that still has objects, or to remove a version in which objects
+    may be stored.
     """
 
     plural = DEFINITIONS.names.plural
@@ -160,7 +157,7 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Refuses invalid Compositions, and the deletion of a Composition in use."""
+    """Refuses invalid Compositions, and to delete a Composition that composite resources use."""
 
     plural = COMPOSITIONS.names.plural
 
@@ -179,9 +176,10 @@ class CompositionChecks(_Checks):
 
 
 class CompositionRevisionChecks(_Checks):
-    """Refuses changes of a revision, except of its number.
+    """Refuses changes to the spec of a CompositionRevision, except to its number.
 
-    Also refuses the deletion of a revision in use.
+    Also refuses changes to its labels with the name of the Composition and the digest of the
+    content, and to delete a revision that composite resources use.
     """
 
     plural = COMPOSITION_REVISIONS.names.plural

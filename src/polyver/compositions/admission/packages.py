@@ -1,7 +1,8 @@
 """Admission checks of packages and FunctionRevisions.
 
-A write that changes only the metadata of a package is not refused. The controller checks the same
-rules again, because kube-apiserver may have stored an object without calling the admission webhook.
+These checks do not refuse a write that changes only the metadata of a package. The controller
+checks the same rules again, because kube-apiserver may have stored an object without calling the
+admission webhook.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ PACKAGES_WANTED: Final = (
     *(_wanted(plural, *_WRITES, "DELETE") for plural in sorted(_PLURALS)),
     _wanted(FUNCTION_REVISIONS.names.plural, *_WRITES, "DELETE"),
 )
-"""The resources and operations for which API servers call the admission webhook."""
+"""The resources and operations for which API servers must call the webhook of these checks."""
 
 
 class FunctionLookup(Protocol):
     """Reads the stored objects on which the checks of packages depend."""
 
     async def function(self, name: str) -> Object | None:
-        """Return a Function; None if it does not exist."""
+        """Return the Function with this name; None if it does not exist."""
         ...
 
     async def revisions(self, function: str) -> Sequence[Object]:
@@ -77,9 +78,10 @@ class FunctionLookup(Protocol):
 
 
 async def _users(installed: FunctionLookup, function: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the steps that select each revision of a Function.
+    """Return the steps that select each revision of a Function, by the name of the revision.
 
-    The result is empty if `strictReferences` of the Function is false.
+    The result is empty if `strictReferences` of the Function is false, because revisions in use may
+    then be deactivated and deleted.
     """
     found = await installed.function(function)
     if found is None or not read_function(found).strict:
@@ -127,10 +129,10 @@ class PackageChecks:
 
 
 class FunctionRevisionChecks:
-    """Refuses changes of a FunctionRevision, except of its state and its number.
+    """Refuses all changes of a FunctionRevision, except changes of its state, number and metadata.
 
-    It also refuses to deactivate or delete a revision in use. Metadata may change, except the label
-    with the name of the Function.
+    The label with the name of the Function must not change either. Also refuses to deactivate or
+    delete a revision that steps select.
     """
 
     def __init__(self, installed: FunctionLookup) -> None:

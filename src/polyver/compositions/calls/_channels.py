@@ -1,8 +1,8 @@
-"""Opens gRPC channels and connections, and translates gRPC errors into failures of calls.
+"""Opens gRPC channels and connections, and translates gRPC errors to failures of calls.
 
 This module is the only one that imports gRPC. The import takes a tenth of a second, so `load_grpc`
 imports this module when the first function is called. gRPC uses one status code for all connection
-problems, so the problem is read from the error message.
+problems, so this module reads the problem from the error message.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ _CLOSED = {
     False: "closes each connection at once: it accepts only TLS, or is shutting down",
 }
 _ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
-"""The ends that gRPC error messages have if the server closed the connection during or after the
-TLS handshake. The first end is caused by servers in Python and C, the second by servers in Go.
+"""The ends of gRPC error messages for a connection that the server closed around the handshake.
+
+They mean that the server closed the connection during or after the TLS handshake: the first end if
+the server is written in Python or C, the second if it is written in Go.
 """
 _MOST_TOLD = 300
 _OPTIONS = (
@@ -63,19 +65,22 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a gRPC error: a kind of failure, a message, and how often a call is tried."""
+    """The meaning of a gRPC error: a kind of failure, a message, and how often to try a call."""
 
     failure: CallFailure
     fact: str
     tries: int = 1
     sent: bool = False
-    """True if the function may have received the request. The request itself may then be the cause
-    of the error.
+    """True if the function may have received the request.
+
+    The request itself may then have caused the error.
     """
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
-    """Translate the message of UNAVAILABLE to the reason why a connection failed or was lost.
+    """Return the meaning of an error with the status code UNAVAILABLE, from its message.
+
+    A connection could not be made, or was lost.
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
@@ -95,7 +100,10 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Return the reason why the TLS handshake failed. Return "" if the message names no reason."""
+    """Return why the TLS handshake failed: `does not speak TLS`.
+
+    Return "" if the message names no reason.
+    """
     if found := _VERIFY.search(details):
         return f"has an untrusted certificate: {found[1]}"
     if "Hostname Verification Check failed" in details:
@@ -104,7 +112,10 @@ def _refused(details: str) -> str:
 
 
 def exhausted(details: str) -> Meaning:
-    """Translate the message of RESOURCE_EXHAUSTED: a size limit of polyver or the function."""
+    """Return the meaning of an error with the status code RESOURCE_EXHAUSTED, from its message.
+
+    In most cases, a message is larger than a limit of polyver or of the function.
+    """
     if found := _LARGER.search(details):
         what = "the response" if "CLIENT: Received" in details else "the request"
         size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
@@ -114,7 +125,7 @@ def exhausted(details: str) -> Meaning:
 
 
 def is_other_protocol(details: str) -> bool:
-    """Report whether an error message shows that the server does not speak gRPC."""
+    """Report whether an error message shows that the server speaks another protocol than gRPC."""
     return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
 
 
@@ -134,7 +145,7 @@ class ConnectionClosed(Exception):
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
-    """Open a channel. The channel connects at its first call, and again after a lost connection.
+    """Create a channel. It connects at its first call, and connects again after a lost connection.
 
     Raise FunctionFailed if the address of the endpoint is not HOST:PORT or dns:///HOST:PORT.
     """
@@ -160,7 +171,7 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
 
 
 async def answered(channel: Channel, method: str, request: bytes, *, within: float) -> bytes:
-    """Call a method. Return the bytes of its response, or raise RpcError or ConnectionClosed."""
+    """Call a method. Return the response as bytes, or raise RpcError or ConnectionClosed."""
     # Without serializers (None, None), gRPC sends and returns bytes.
     try:
         return bytes(await channel.unary_unary(method, None, None)(request, timeout=within))
@@ -178,14 +189,14 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
     """Build the error for a failed call.
 
-    `sent` is true if the function may have received the request.
+    `sent` is True if the function may have received the request.
     """
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 
 
 def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
-    """Translate a gRPC error into a kind of failure and a message."""
+    """Return the meaning of a gRPC error. `within` is the timeout of the call in seconds."""
     code, details = error.code(), error.details() or ""
     if is_other_protocol(details):
         return Meaning(CallFailure.BROKEN, "does not speak gRPC")
@@ -218,12 +229,11 @@ class FunctionConnection:
         self._methods = METHODS
 
     async def ask(self, request: bytes, *, within: float) -> bytes:
-        """Send a request.
+        """Send a request, and return the response as bytes.
 
-        Return the bytes of the response, or raise RpcError if there is no response.
-
-        If the function supports only the other version of the protocol, the request is sent again
-        in that version, and all later calls use that version.
+        Raise RpcError if there is no response. If the function does not support the current version
+        of the protocol, send the request again in the other version, and use that version for all
+        later calls.
         """
         known, other = self._methods
         try:
@@ -236,5 +246,5 @@ class FunctionConnection:
         return answer
 
     async def close(self) -> None:
-        """Close the connection; calls in progress fail."""
+        """Close the connection. Calls in progress fail."""
         await self._channel.close(None)

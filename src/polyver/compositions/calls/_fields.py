@@ -1,7 +1,7 @@
-"""Encodes protobuf messages. A message is described by the number, name and encoding of its fields.
+"""Encodes and decodes protobuf messages, described by the number, name and type of each field.
 
-As proto3 requires, a field with its default value is not written, and a missing field gets its
-default value.
+As proto3 requires, a field with its default value is not written, and a field that is missing in
+the data gets its default value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Content(Protocol):
-    """The encoding of a field's value as bytes, independent of the field."""
+    """The encoding of a field's value as bytes, without the tag of the field."""
 
     def dump(self, value: Any) -> bytes: ...
 
@@ -52,25 +52,25 @@ class MessageField(Protocol):
     number: int
     name: str
     wires: tuple[int, ...]
-    """Wire types with which the field may be encoded."""
+    """The wire types that are accepted for the field."""
 
     def write(self, value: Any) -> Iterable[bytes]:
-        """Encode the field as a list of byte strings; empty if the value is the default."""
+        """Encode the field as byte strings; no byte strings if the value is the default."""
 
     def read(self, found: list[WireField]) -> Any:
-        """Decode the value from all occurrences of the field in the data. There is at least one."""
+        """Decode the value from all occurrences of the field in the data; there is at least one."""
 
 
 class Message(Generic[T]):
-    """A protobuf message type, whose messages are decoded into values of type T."""
+    """A protobuf message type. Its messages are decoded into values of the Python type T."""
 
     def __init__(
         self, made: Callable[..., T], *slots: MessageField, either: Collection[int] = ()
     ) -> None:
         """Create a message type from its fields.
 
-        `made` creates a decoded value. `either` contains the numbers of the fields of a oneof. Only
-        the field of a oneof that is last in the data is used.
+        `made` creates a value from the decoded fields. `either` has the numbers of the fields of a
+        oneof: if the data has several of them, only the last one is used.
         """
         self._made = made
         self._slots = slots
@@ -140,7 +140,10 @@ class StructContent:
 
 
 class DurationContent:
-    """A number of seconds as a float; protobuf's Duration has integer seconds and nanoseconds."""
+    """A number of seconds as a float, encoded as protobuf's Duration.
+
+    A Duration has an integer number of seconds, and nanoseconds.
+    """
 
     _WIRES: Mapping[int, tuple[int, ...]] = {1: (VARINT,), 2: (VARINT,)}
 
@@ -162,10 +165,7 @@ _ALL = (1 << 64) - 1
 
 
 class SingleFieldContent:
-    """A message type of which polyver uses only one field.
-
-    The value of this field represents the message.
-    """
+    """A message type of which polyver uses only one field. Its value stands for the message."""
 
     def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot
@@ -187,7 +187,7 @@ def _head(number: int, wire: int) -> bytes:
 
 
 class _Lengthy:
-    """Base of length-delimited fields."""
+    """Base of fields whose encoded values begin with their length."""
 
     wires: tuple[int, ...] = (BYTES,)
 
@@ -202,7 +202,7 @@ class _Lengthy:
 
 
 class ExplicitPresenceField(_Lengthy):
-    """An optional field with a single value. The value None means that the field is missing."""
+    """An optional field with one value. The value None means that the field is missing."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return () if value is None else (self._part(self._content.dump(value)),)
@@ -216,7 +216,7 @@ class ExplicitPresenceField(_Lengthy):
 
 
 class ImplicitPresenceField(ExplicitPresenceField):
-    """A field with a single value that is never None. An empty value is not written."""
+    """A field with one value that is never None. An empty value is not written."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         content = self._content.dump(value)
@@ -224,7 +224,7 @@ class ImplicitPresenceField(ExplicitPresenceField):
 
 
 class RepeatedField(_Lengthy):
-    """A repeated field, with one occurrence for each item."""
+    """A repeated field. It occurs once in the data for each item."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         parts = []
@@ -246,7 +246,7 @@ class RepeatedField(_Lengthy):
 
 
 class MapField(_Lengthy):
-    """A map field, with one occurrence for each key."""
+    """A map field. It occurs once in the data for each key."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         items = []
@@ -274,7 +274,7 @@ _TEXT = StringContent()
 
 
 class EnumField:
-    """An enum field; an unknown number is read as 0."""
+    """An enum field. An unknown number is decoded as 0."""
 
     wires: tuple[int, ...] = (VARINT,)
 
@@ -294,7 +294,7 @@ class EnumField:
 
 
 class RepeatedEnumField(EnumField):
-    """A repeated enum field. It is written packed, and read packed or unpacked."""
+    """A repeated enum field. It is written packed; both packed and unpacked data can be read."""
 
     wires: tuple[int, ...] = (BYTES, VARINT)
 

@@ -1,7 +1,7 @@
 """The complete decoder of protobuf's Struct, and helpers for other protobuf messages.
 
 The decoder accepts fields in any order, unknown fields and repeated fields. `_structs` has a faster
-decoder for the usual layout.
+decoder, which accepts only the usual layout.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ VARINT, FIXED, BYTES = 0, 1, 2
 _ITEMS = {1: (BYTES,)}
 _ENTRY = {1: (BYTES,), 2: (BYTES,)}
 _KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: (BYTES,)}
-"""The field numbers of Value, with the wire type of each."""
+"""The numbers of the fields in the protobuf message Value, with the wire type of each field."""
 
 DEEPEST = 200
-"""Maximum nesting depth of objects. It is the same in all parts of polyver."""
+"""Maximum nesting depth of objects, in levels. It is the same in all parts of polyver."""
 _INTEGERS = 1 << 63
-"""Kubernetes writes numbers without a fraction as integers if they are below this limit."""
+"""Kubernetes writes a number without a fraction as an integer if it is below this limit."""
 
 
 def varint(number: int) -> bytes:
-    """Encode a non-negative number as a varint."""
+    """Encode a non-negative integer as a varint."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
@@ -48,7 +48,7 @@ def varint(number: int) -> bytes:
 
 
 def number(double: float) -> int | float:
-    """Convert a double into an integer if it has no fraction, as Kubernetes does in JSON.
+    """Convert a float without a fraction to an integer, as Kubernetes does in JSON.
 
     >>> number(2.0), number(2.5), number(1e30)
     (2, 2.5, 1e+30)
@@ -58,7 +58,7 @@ def number(double: float) -> int | float:
 
 
 def text(data: bytes) -> str:
-    """Decode a string; raise UnreadableMessage if it is not UTF-8."""
+    """Decode a string. Raise UnreadableMessage if the bytes are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -66,7 +66,7 @@ def text(data: bytes) -> str:
 
 
 def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
-    """Decode a Struct; raise UnreadableMessage, with the path, if the bytes are invalid."""
+    """Decode a Struct. If the bytes are invalid, raise UnreadableMessage with the path."""
     _check_depth(depth)
     found: dict[str, Any] = {}
     for field in known(data, "Struct", _ITEMS):
@@ -79,7 +79,7 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
 
 
 def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
-    """Yield the fields with known numbers. A field with an unexpected wire type is left out."""
+    """Yield the fields with known numbers. Leave out a field with an unexpected wire type."""
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):
@@ -89,7 +89,7 @@ def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> It
 
 
 def entry(data: bytes) -> tuple[str, bytes]:
-    """Decode a map entry, which is a message of two fields, into its key and its encoded value."""
+    """Decode an entry of a map field into its key and its value, which is still encoded."""
     key, content = "", b""
     for field in known(data, "Entry", _ENTRY):
         if field.number == 1:
@@ -104,8 +104,8 @@ def entry(data: bytes) -> tuple[str, bytes]:
 def _value(data: bytes, depth: int) -> Any:
     """Decode a protobuf message of type Value.
 
-    If the message has several fields, the last one determines the value. The parts of one list, or
-    of one object, are merged.
+    If the message has several fields, the last one is the value. But if a list, or an object,
+    occurs several times, the parts are merged.
     """
     kind, parts, last = 0, b"", None
     for field in known(data, "Value", _KINDS):

@@ -1,7 +1,7 @@
 """Encoder and fast decoder of JSON objects as protobuf's Struct.
 
 Requests consist mostly of such objects, so this module is optimized for speed. The decoder accepts
-only the byte layout that encoders usually produce. For any other layout, it calls `_slow_structs`.
+only the byte layout that encoders usually produce; it calls `_slow_structs` for any other layout.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ __all__ = ["dump_struct", "load_struct"]
 _EXACT = 1 << 53
 """All integers up to this absolute value can be represented exactly as a double."""
 _MOST_KEYS, _LONGEST_KEY = 4096, 64
-"""Limits of the cache of keys. Users choose the keys, so without limits the cache could fill the
-memory.
+"""Limits of the cache of encoded keys: the number of keys, and the length of a key.
+
+Users choose the keys, so without limits the cache could fill the memory.
 """
 _READY = 512
 
@@ -30,9 +31,9 @@ _double = struct.Struct("<d").unpack_from
 
 
 def _heads(tag: int) -> list[bytes]:
-    """Return the encoded tag and length that precede a value.
+    """Return the encoded tag and length that precede a value in the data, for each length.
 
-    The index in the list is the length.
+    The index in the list is the length of the value.
     """
     return [bytes((tag,)) + varint(length) for length in range(_READY)]
 
@@ -41,19 +42,17 @@ _FIELD, _VALUE, _TEXT, _STRUCT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
 _NUMBER, _BOOL, _NULL = 0x11, 0x20, 0x08
 _fields, _values, _texts, _structs, _lists = map(_heads, (_FIELD, _VALUE, _TEXT, _STRUCT, _LIST))
 _keys: dict[str, bytes] = {}
-"""Encoded keys with tag and length. They are cached, because objects use the same keys again and
-again.
-"""
+"""Encoded keys with tag and length. They are cached because most objects have the same keys."""
 
 
 # Encoding.
 
 
 def dump_struct(value: Object) -> bytes:
-    """Encode an object as a Struct; raise UnwritableMessage if a value would change.
+    r"""Encode an object as a Struct. Raise UnwritableMessage if a value cannot be encoded exactly.
 
     >>> dump_struct({"a": True})
-    b'\\n\\x07\\n\\x01a\\x12\\x02 \\x01'
+    b'\n\x07\n\x01a\x12\x02 \x01'
     """
     try:
         return _dumped(value)
@@ -125,7 +124,7 @@ def _dumped_scalar(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Convert an instance of a subclass of str, dict or list to str, dict or list."""
+    """Convert an object of a subclass of str, dict or list to an object of that class itself."""
     kinds: tuple[type[Any], ...] = (str, dict, list)
     for kind in kinds:
         if isinstance(value, kind):
@@ -134,7 +133,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_integer(value: int) -> None:
-    """Raise UnwritableMessage if a double cannot represent this integer."""
+    """Raise UnwritableMessage if a double cannot represent this integer exactly."""
     try:
         same = int(float(value)) == value
     except OverflowError:
@@ -170,11 +169,11 @@ def _head(tag: int, size: int) -> bytes:
 
 
 class _Unusual(Exception):
-    """The bytes are invalid, or have a layout that encoders do not usually produce."""
+    """The bytes are invalid, or their layout is not the usual one."""
 
 
 def load_struct(data: bytes) -> Object:
-    """Decode a Struct; raise UnreadableMessage, with the path, if the bytes are invalid.
+    """Decode a Struct. If the bytes are invalid, raise UnreadableMessage with the path.
 
     >>> load_struct(dump_struct({"a": [1, 2.5, None]}))
     {'a': [1, 2.5, None]}
@@ -274,7 +273,7 @@ def _loaded_scalar(data: bytes, place: int, end: int, tag: int) -> Any:
 
 
 def _size(data: bytes, place: int) -> tuple[int, int]:
-    """Decode a length of more than one byte. Return the length, and the position after it."""
+    """Decode a length that is encoded in several bytes. Return it, and the position after it."""
     size = shift = 0
     while True:
         byte = data[place]

@@ -1,8 +1,9 @@
 """The certificate authorities (CAs) that sign certificates of functions, and the rotation of CAs.
 
-Functions read their certificates and trusted CAs only when they start. Therefore a new CA is
-trusted for a day before it signs, and an old CA is trusted for a day after its last signature.
-During the first day, functions that do not trust the new CA yet are restarted.
+Functions read their certificates and trusted CAs only when they start. Therefore polyver trusts a
+new CA for a day before this CA signs certificates, and trusts an old CA for a day after it has
+signed for the last time. During the first day, polyver restarts the functions that do not trust the
+new CA yet.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ __all__ = [
 ]
 
 OVERLAP = datetime.timedelta(days=1)
-"""Time for which a new CA is trusted before it signs, and for which an old CA is trusted after it
-has signed for the last time.
+"""Time for which polyver trusts a new CA before it signs, and an old CA after its last signature.
 """
 REPLACED_BEFORE = datetime.timedelta(days=730)
-"""The time before its expiry at which a CA is replaced. All certificates that a CA has signed
-expire before the CA expires.
+"""polyver replaces a CA this long before the CA expires.
+
+All certificates that the CA has signed expire earlier than the CA.
 """
 CALLER = "polyver"
 """Common name in the client certificate with which polyver calls functions."""
@@ -49,7 +50,7 @@ CALLER = "polyver"
 
 @dataclass(frozen=True, slots=True)
 class FunctionAuthority:
-    """A CA: its serial number, the time since which it is trusted, and its expiry."""
+    """A CA: its serial number, the time from which it is trusted, and its expiry."""
 
     serial: str
     since: datetime.datetime
@@ -58,12 +59,12 @@ class FunctionAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunctionAuthority:
-    """Rotation step: create a CA, which becomes the newest CA."""
+    """Rotation step: create a CA, which is then the newest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropFunctionAuthority:
-    """Rotation step: do not trust a CA any more."""
+    """Rotation step: no longer trust the CA with this serial number."""
 
     serial: str
 
@@ -71,9 +72,9 @@ class DropFunctionAuthority:
 def plan(
     signers: Sequence[FunctionAuthority], now: datetime.datetime
 ) -> CreateFunctionAuthority | DropFunctionAuthority | None:
-    """Return the next rotation step. Return None if no step is due.
+    """Return the next rotation step that is due at `now`; None if no step is due.
 
-    `signers` begins with the oldest CA.
+    `signers` are the trusted CAs, oldest first.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
     CreateFunctionAuthority()
@@ -89,26 +90,29 @@ def plan(
 
 
 def signing(signers: Sequence[FunctionAuthority], now: datetime.datetime) -> FunctionAuthority:
-    """Return the CA that signs. It is the newest CA that has been trusted for long enough."""
+    """Return the CA that signs at `now`: the newest CA that was trusted for at least `OVERLAP`.
+
+    If there is no such CA, return the oldest one.
+    """
     heard = [each for each in signers if now - each.since >= OVERLAP]
     return heard[-1] if heard else signers[0]
 
 
 def renewed_at(since: datetime.datetime, until: datetime.datetime) -> datetime.datetime:
-    """Return the time at which to replace a certificate: after two thirds of its lifetime."""
+    """Return the time at which polyver replaces a certificate: after two thirds of its lifetime."""
     return since + (until - since) * 2 / 3
 
 
 @dataclass(frozen=True)
 class IssuedCertificate:
-    """A certificate with its key, and the CAs that its holder trusts."""
+    """A certificate with its key, and the CAs that the owner of the certificate trusts."""
 
     pair: Pair
     bundle: bytes
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """The latest time at which the certificate is replaced."""
+        """The time at which polyver replaces the certificate, if it does not do so earlier."""
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
@@ -127,13 +131,13 @@ _document = msgspec.json.Decoder(_Document)
 
 @dataclass(frozen=True)
 class Authorities:
-    """All trusted CAs. They are stored as one document. Each change replaces the whole document."""
+    """All trusted CAs. They are stored in one document, and each change replaces this document."""
 
     known: tuple[tuple[FunctionAuthority, Authority], ...] = ()
 
     @classmethod
     def decode(cls, content: bytes) -> Self:
-        """Decode a stored document; raise ValueError if its content is invalid."""
+        """Decode a stored document. Raise ValueError if its content is invalid."""
         try:
             document = _document.decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -146,13 +150,13 @@ class Authorities:
 
     @property
     def bundle(self) -> bytes:
-        """The certificates of all trusted CAs in PEM, newest first."""
+        """The certificates of all trusted CAs, in PEM, newest first."""
         return b"".join(authority.pem for _, authority in reversed(self.known))
 
     def advanced(self, now: datetime.datetime) -> Authorities:
-        """Perform all rotation steps that are due.
+        """Return the CAs after all rotation steps that are due at `now`.
 
-        Return the result, or `self` if no step is due.
+        Return `self` if no step is due.
         """
         match plan(self._signers, now):
             case CreateFunctionAuthority():
@@ -166,7 +170,7 @@ class Authorities:
         return self
 
     def server(self, names: Collection[str], now: datetime.datetime) -> IssuedCertificate:
-        """Issue a server certificate for a function that is called by these names."""
+        """Issue a server certificate for a function that clients call by these host names."""
         # The first name becomes the common name, which may have at most 64 characters.
         ordered = sorted(names, key=len)
         return IssuedCertificate(self._signing(now).server(*ordered, now=now), self.bundle)
@@ -180,7 +184,7 @@ class Authorities:
         return [signer for signer, _ in self.known]
 
     def signer(self, now: datetime.datetime) -> FunctionAuthority:
-        """Return the CA that signs at this time."""
+        """Return the CA that signs at `now`."""
         return signing(self._signers, now)
 
     def _signing(self, now: datetime.datetime) -> Authority:
@@ -188,7 +192,7 @@ class Authorities:
         return next(authority for signer, authority in self.known if signer is chosen)
 
     def signed(self, leaf: x509.Certificate, now: datetime.datetime) -> bool:
-        """Report whether a certificate is signed by the CA that signs at this time."""
+        """Report whether the CA that signs at `now` has signed this certificate."""
         try:
             leaf.verify_directly_issued_by(self._signing(now).certificate)
         except (ValueError, TypeError, InvalidSignature):
@@ -207,10 +211,10 @@ def renewal(
     names: Collection[str],
     now: datetime.datetime,
 ) -> str:
-    """Return the reason to replace a certificate now. Return "" if there is no reason.
+    """Return why to replace a certificate now, such as `it cannot be read`; "" for no reason.
 
-    `authorities` must be in the state of `now` (see `advanced`). A certificate whose holder trusts
-    more CAs than necessary is not replaced.
+    `authorities` must be the result of `advanced(now)`. A certificate is not replaced if the only
+    difference is that its owner trusts more CAs than necessary.
     """
     try:
         leaf = x509.load_pem_x509_certificate(issued.pair.certificate)
@@ -228,7 +232,7 @@ def renewal(
 
 
 def _names(leaf: x509.Certificate) -> set[str]:
-    """Return the hosts in a server certificate. The result is empty for a client certificate."""
+    """Return the host names in a server certificate; none for a client certificate."""
     purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     if ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
         return set()
@@ -238,7 +242,9 @@ def _names(leaf: x509.Certificate) -> set[str]:
 
 
 def server_names(revision: str, *, namespace: str = "") -> tuple[str, ...]:
-    """Return the names by which a revision is called: local names, and those of its Service.
+    """Return the host names by which polyver may call a revision.
+
+    With a namespace, they include the names of the revision's Service.
 
     >>> server_names("fn-1", namespace="polyver-system")[-1]
     'fn-1.polyver-system.svc.cluster.local'

@@ -1,8 +1,7 @@
 """Calls functions with limits on time, size and concurrency, and probes their readiness.
 
 Each function revision has its own connection and its own concurrency limit. So a slow or dead
-function delays only its own callers. The library gRPC is loaded at the first call, in a worker
-thread.
+function delays only its own callers. The library gRPC is loaded at the first call.
 """
 
 from __future__ import annotations
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["Caller", "CallerLimits", "probe"]
 
 _PAUSES = (0.1, 0.5)
-"""Average pauses in seconds before the second try, and before the third try."""
+"""Average seconds of the pauses before the second and the third try of a call."""
 _LARGE = 1 << 18
-"""A response with more bytes than this is decoded in a worker thread, so that it does not block the
-event loop.
+"""A response with more bytes than this is decoded in a worker thread.
+
+Decoding it on the event loop would block the event loop.
 """
 _SETTINGS = {
     # polyver reports errors itself; gRPC must not write them to stderr too.
@@ -52,27 +52,31 @@ _SERVING = 1
 
 
 chance = random.SystemRandom().random
-"""Returns a random number in [0, 1), which spreads retries. `random.seed` does not affect it."""
+"""Returns a random number in [0, 1), so that retries are spread over time.
+
+`random.seed` does not affect it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerLimits:
-    """Limits for the calls of each function revision."""
+    """Limits for the calls of each function revision, and for the size of messages."""
 
     concurrent: int = 32
     """Maximum number of concurrent calls of a function revision."""
     waiting: int = 1024
-    """Maximum number of calls of a function revision that wait for a concurrency slot."""
+    """Maximum number of calls of a function revision that may wait for a concurrency slot."""
     most_sent: int = 4 << 20
-    """Maximum size of a request in bytes. By default, functions made with Crossplane's SDKs accept
-    4 MiB.
+    """Maximum size of a request in bytes.
+
+    The default is 4 MiB, because functions made with Crossplane's SDKs accept 4 MiB by default.
     """
     most_received: int = 4 << 20
     """Maximum size of a response in bytes."""
 
 
 class Caller:
-    """Calls functions over persistent connections. A Caller belongs to one event loop."""
+    """Calls functions over persistent connections. Each Caller belongs to one event loop."""
 
     def __init__(
         self, limits: CallerLimits | None = None, *, metrics: CallMetrics | None = None
@@ -81,7 +85,7 @@ class Caller:
         self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
-        """Lines of revisions that `forget` has removed. Calls on these lines are still in progress.
+        """Lines of revisions that `forget` has removed, while calls on them are still in progress.
         """
 
     async def call(
@@ -89,11 +93,10 @@ class Caller:
     ) -> Response:
         """Call a function. Return its response, or raise FunctionFailed.
 
-        The response must arrive within `within` seconds. Functions have no side effects, so a
-        request that may have been lost is sent again until `within` seconds have passed. A request
-        is sent up to three times if no connection can be made, and up to twice if the connection
-        breaks. If `resend` is false, a request that the function may have received is not sent
-        again.
+        The response must arrive within `within` seconds. If a request may have been lost, it is
+        sent again within this time, because functions have no side effects. A request is sent at
+        most three times if no connection can be made, and at most twice if the connection breaks.
+        If `resend` is False, a request that the function may have received is not sent again.
         """
         now = asyncio.get_running_loop().time
         counts = self.metrics.of(endpoint.revision)
@@ -118,14 +121,14 @@ class Caller:
         return response
 
     async def forget(self, revision: str) -> None:
-        """Remove a function revision that is no longer called. Calls in progress may finish."""
+        """Remove a function revision that is not called any more. Calls in progress may finish."""
         self.metrics.forget(revision)
         if line := self._lines.pop(revision, None):
             await line.retire()
             self._finishing = [each for each in (*self._finishing, line) if each.open]
 
     async def close(self) -> None:
-        """Close all connections; calls in progress fail."""
+        """Close all connections. Calls in progress fail."""
         lines = [*self._lines.values(), *self._finishing]
         self._lines, self._finishing = {}, []
         for line in lines:
@@ -133,7 +136,7 @@ class Caller:
 
     @property
     def connections(self) -> int:
-        """Number of open connections."""
+        """The number of open connections."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
 
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:
@@ -150,7 +153,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Deadline:
-    """The timeout of a call, and the time at which this timeout is reached."""
+    """The timeout of a call in seconds, and the time at which it is reached."""
 
     within: float
     at: float
@@ -161,21 +164,22 @@ class _Deadline:
 
 
 class _Line:
-    """The connections and the concurrency limit that all calls of one function revision share."""
+    """The connections and the concurrency slots that all calls of one function revision share."""
 
     def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._waiting = 0
         self._connections: list[FunctionConnection] = []
-        """Open connections. New calls use the last connection."""
+        """Open connections. The last one is the current connection, which new calls use."""
         self._retired = self._closed = False
 
     @asynccontextmanager
     async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
-        """Wait for a concurrency slot.
+        """Wait for a concurrency slot, which is released at the end of the `with` block.
 
-        Raise FunctionFailed if too many calls are waiting, or if the wait exceeds the deadline.
+        Raise FunctionFailed if too many calls are waiting already, or if the wait exceeds the
+        deadline.
         """
         if self._turns.locked() and self._waiting >= self._limits.waiting:
             fact = f"is busy: {self._waiting:,} calls are already waiting"
@@ -197,9 +201,10 @@ class _Line:
 
     @asynccontextmanager
     async def connected(self, endpoint: Endpoint) -> AsyncIterator[FunctionConnection]:
-        """Yield a connection to the current address.
+        """Yield a connection to the current address of the revision.
 
-        Calls on connections to earlier addresses may finish.
+        If the address has changed, calls in progress may finish on connections to the earlier
+        address.
         """
         from polyver.compositions.calls._channels import FunctionConnection
 
@@ -219,7 +224,7 @@ class _Line:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Close the connections that have no calls. The current connection stays open."""
+        """Close the connections without calls, except the current connection."""
         kept = () if self._retired else self._connections[-1:]
         over = [each for each in self._connections if not each.calls and each not in kept]
         self._connections = [each for each in self._connections if each not in over]
@@ -236,7 +241,7 @@ class _Line:
         await self._tidy()
 
     async def close(self) -> None:
-        """Close all connections; calls that are in progress or that wait fail."""
+        """Close all connections. Calls that are in progress or that wait fail."""
         self._closed = True
         connections, self._connections = self._connections, []
         for each in connections:
@@ -246,7 +251,7 @@ class _Line:
 async def _answered(
     line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
 ) -> bytes:
-    """Send a request. Repeat it until a response arrives, or until no further try is allowed."""
+    """Send a request until a response arrives, or until no further try is allowed."""
     from polyver.compositions.calls._channels import ConnectionClosed, RpcError, failed, meaning
 
     tries, sent = 0, False
@@ -311,11 +316,11 @@ def _load() -> None:
 
 
 async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
-    """Check whether a function can be called; raise FunctionFailed, with the reason, if it cannot.
+    """Check whether a function can be called. If it cannot, raise FunctionFailed with the reason.
 
-    A server without a gRPC health service answers UNIMPLEMENTED. This server is treated as ready:
-    its certificate belongs to the function revision, it trusts polyver's certificate, and it speaks
-    gRPC.
+    A server without a gRPC health service answers UNIMPLEMENTED. polyver treats this server as
+    ready, because its certificate belongs to the function revision, it trusts polyver's
+    certificate, and it speaks gRPC.
     """
     await load_grpc()
     from polyver.compositions.calls import _channels as channels
@@ -334,7 +339,7 @@ async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
 
 
 def _check(answer: bytes, endpoint: Endpoint) -> None:
-    """Raise FunctionFailed unless the health service reported SERVING."""
+    """Raise FunctionFailed unless the answer of the health service is SERVING."""
     try:
         states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
     except MalformedError as error:

@@ -1,8 +1,8 @@
 """Certificates of functions that run as processes on this machine, stored in a folder.
 
-Each start of a function uses a subfolder whose content never changes. A renewed certificate is
-written to a new subfolder, for the next start of the function. The certificate authorities (CAs)
-are stored in the folder, so they survive a restart of polyver.
+Each start of a function uses a subfolder whose content never changes. When polyver renews a
+certificate, it writes a new subfolder for the next start of the function. The certificate
+authorities (CAs) are stored in the folder too, so they survive a restart of polyver.
 """
 
 from __future__ import annotations
@@ -30,18 +30,16 @@ __all__ = ["CertificateFolder", "FunctionCertificates", "InvalidName"]
 
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEPT = 2
-"""Number of subfolders that are kept for each function revision: the current subfolder and the
-previous subfolder.
-"""
+"""Number of subfolders to keep for each function revision: the current and the previous one."""
 
 
 class InvalidName(PolyverError):
-    """A string that cannot be the name of a revision."""
+    """The string cannot be the name of a function revision."""
 
 
 @dataclass(frozen=True)
 class FunctionCertificates:
-    """Certificates for one start of a function. The function gets `folder` as `--tls-certs-dir`."""
+    """Certificates for one start of a function, which gets `folder` as `--tls-certs-dir`."""
 
     revision: str
     folder: Path
@@ -51,7 +49,7 @@ class FunctionCertificates:
 
 @dataclass(frozen=True)
 class _Client:
-    """The client certificate. It is cached, because each call needs it and it seldom changes."""
+    """The client certificate of polyver. It is cached because each call needs it."""
 
     issued: IssuedCertificate
     authorities: Authorities
@@ -75,7 +73,7 @@ class _Client:
 
 
 class CertificateFolder:
-    """A folder with CAs and certificates. Its methods may be called from any thread."""
+    """A folder with CAs and certificates. Any thread may call its methods."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -86,7 +84,7 @@ class CertificateFolder:
     def issue(
         self, revision: str, *, now: datetime.datetime, namespace: str = ""
     ) -> FunctionCertificates:
-        """Write tls.crt, tls.key and ca.crt for the next start of a function revision."""
+        """Write the files tls.crt, tls.key and ca.crt for the next start of a function revision."""
         if not _NAME.fullmatch(revision):
             raise InvalidName(f"{revision!r} cannot be the name of a revision")
         names = server_names(revision, namespace=namespace)
@@ -99,17 +97,14 @@ class CertificateFolder:
         return FunctionCertificates(revision, folder, issued, names)
 
     def renewal(self, certificates: FunctionCertificates, *, now: datetime.datetime) -> str:
-        """Return the reason to restart a function with new certificates.
-
-        Return "" if there is no reason.
-        """
+        """Return the reason to restart a function with new certificates; "" without a reason."""
         with self._lock:
             return renewal(certificates.issued, self._advanced(now), certificates.names, now)
 
     def trust(self, revision: str, *, now: datetime.datetime) -> Trust:
-        """Return the certificates for calls of a revision.
+        """Return the certificates with which polyver calls a revision.
 
-        While they are valid, return the same object.
+        The result is the same object as before, as long as these certificates are valid.
         """
         with self._lock:
             authorities = self._advanced(now)
@@ -118,7 +113,7 @@ class CertificateFolder:
             return self._client.trust(revision)
 
     def forget(self, revision: str) -> None:
-        """Remove the certificates of a function revision that is no longer served."""
+        """Remove the certificates of a function revision that is not served any more."""
         with self._lock:
             if self._client is not None:
                 self._client.trusts.pop(revision, None)
@@ -130,9 +125,9 @@ class CertificateFolder:
         return self._folder / "revisions"
 
     def _advanced(self, now: datetime.datetime) -> Authorities:
-        """Perform the CA rotation that is due.
+        """Perform the CA rotation that is due, store the result, and return it.
 
-        The result is stored before a certificate uses it.
+        It is stored first, so that a certificate never comes from a CA that is not stored.
         """
         try:
             if self._authorities is None:
@@ -182,7 +177,7 @@ class CertificateFolder:
 
 
 def _tidy(home: Path, newest: Path) -> None:
-    """Remove unfinished subfolders, and finished subfolders that are no longer used."""
+    """Remove unfinished subfolders, and subfolders that no process uses any more."""
     others = [each for each in home.iterdir() if each != newest]
     finished = [each for each in others if not each.name.startswith(".")]
     finished.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)

@@ -28,22 +28,26 @@ def is_address(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Certificates with which polyver and a function authenticate each other."""
+    """The certificates with which polyver and a function authenticate each other."""
 
     bundle: bytes
-    """The authorities, in PEM. One of them must have signed the function's certificate."""
+    """The certificates of the trusted CAs, in PEM.
+
+    One of these CAs must have signed the function's certificate.
+    """
     pair: Pair = field(repr=False)
-    """Client certificate and key with which polyver calls the function."""
+    """The client certificate, with its key, with which polyver calls the function."""
     name: str = ""
-    """The name that the function's certificate must have. By default, the host in the address."""
+    """The host name that the function's certificate must have. If empty, the host in the address.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of one function revision."""
+    """The address of one function revision, and the certificates for calls."""
 
     revision: str
     address: str
-    """HOST:PORT."""
+    """HOST:PORT or dns:///HOST:PORT."""
     trust: Trust | None = None
-    """Certificates for the call. None if the function serves without TLS."""
+    """The certificates for calls. None if the function serves without TLS."""

@@ -1,8 +1,7 @@
 """The errors of function calls.
 
-Each error has a kind of failure for programs, and a message for people.
-
-Errors about the content of a message have the path of the problem.
+Each error has a kind of failure for programs, and a message for people. An error about the content
+of a message also has the path of the problem.
 """
 
 from __future__ import annotations
@@ -21,19 +20,18 @@ __all__ = [
 
 
 class CallFailure(StrEnum):
-    """The kinds of failures of a call. Metrics and conditions use these names."""
+    """The kinds of failures of a call. Metrics and conditions show these names."""
 
     UNREACHABLE = "Unreachable"
     """No server answers at the address, or the connection was lost."""
     DEADLINE = "DeadlineExceeded"
-    """There was no response in time."""
+    """No response arrived in time."""
     BUSY = "Busy"
-    """Too many calls of this function revision are waiting already."""
+    """Too many other calls of this function revision wait for a concurrency slot."""
     TOO_LARGE = "TooLarge"
-    """A request or a response is larger than allowed."""
+    """The request or the response is larger than allowed."""
     REFUSED = "Refused"
-    """polyver does not trust the function's certificate, or the function does not trust polyver's.
-    """
+    """The TLS handshake failed, for example because a certificate is not trusted."""
     BROKEN = "BrokenReply"
     """The response violates the protocol."""
     UNSENDABLE = "Unsendable"
@@ -43,7 +41,7 @@ class CallFailure(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """True if a call with this failure may succeed later although nothing is changed."""
+        """True if a call with this failure may succeed later although nobody changes anything."""
         return self in (CallFailure.UNREACHABLE, CallFailure.DEADLINE, CallFailure.BUSY)
 
 
@@ -65,13 +63,14 @@ class FunctionFailed(PolyverError):
         self.revision = revision
         self.address = address
         self.sent = sent
-        """True if the function may have received the request. The request itself may then be the
-        cause of the error.
+        """True if the function may have received the request.
+
+        The request itself may then have caused the error.
         """
 
 
 class MessageError(Exception):
-    """A problem in a message, and its path: field names, and keys or indices in brackets."""
+    """A problem in a message. Its path has field names, and keys or indexes in brackets."""
 
     def __init__(self, problem: str, *way: str) -> None:
         super().__init__(problem)
@@ -79,13 +78,13 @@ class MessageError(Exception):
         self.way = list(way)
 
     def inside(self, *steps: str) -> MessageError:
-        """Put path segments in front of the path of this error. Return the error."""
+        """Add path segments at the beginning of this error's path, and return the error."""
         self.way[:0] = steps
         return self
 
     @property
     def at(self) -> str:
-        """Return the path as a string.
+        """The path as a string.
 
         >>> MessageError("odd", "spec", "[a.b]", "[0]", "name").at
         'spec[a.b][0].name'
@@ -95,7 +94,7 @@ class MessageError(Exception):
 
 
 class UnreadableMessage(MessageError):
-    """The bytes are not a valid message."""
+    """The bytes are not a valid protobuf message."""
 
 
 class UnwritableMessage(MessageError):

@@ -1,4 +1,4 @@
-"""Metrics of the calls of each function revision, for Prometheus and for the analysis of rollouts.
+"""Metrics of the calls of each function revision, for Prometheus and for the checks of rollouts.
 
 Counting a call takes only a few additions. Only `collector` imports the Prometheus library.
 """
@@ -28,10 +28,10 @@ class CallCounts:
     """Results and durations of the calls of one function revision."""
 
     results: dict[str, int] = field(default_factory=dict)
-    """Number of calls for each kind of failure, and for `Success`."""
+    """Number of calls with each result: a kind of failure, or `Success`."""
     times: Times = field(default_factory=lambda: Times(_BOUNDS))
     in_flight: int = 0
-    """Number of calls that wait for a concurrency slot or for a response."""
+    """Number of calls that wait for a concurrency slot or for their response."""
 
     def observe(self, failure: CallFailure | None, seconds: float) -> None:
         """Count a call that has ended."""
@@ -49,7 +49,7 @@ class CallCounts:
 
 
 class CallMetrics:
-    """Counts of all function revisions since the start of the process."""
+    """The counts of all function revisions since the start of this process."""
 
     def __init__(self) -> None:
         self._revisions: dict[str, CallCounts] = {}
@@ -57,7 +57,7 @@ class CallMetrics:
     def of(self, revision: str) -> CallCounts:
         """Return the counts of a revision.
 
-        If there are too many revisions, all further revisions share one set of counts.
+        If there are too many revisions, all others share one set of counts.
         """
         found = self._revisions.get(revision)
         if found is None:
@@ -66,14 +66,14 @@ class CallMetrics:
         return found
 
     def forget(self, revision: str) -> None:
-        """Remove the counts of a function revision that is no longer called."""
+        """Remove the counts of a function revision that is not called any more."""
         self._revisions.pop(revision, None)
 
     def __iter__(self) -> Iterator[tuple[str, CallCounts]]:
         yield from self._revisions.items()
 
     def collector(self) -> Collector:
-        """Build a collector for a Prometheus registry."""
+        """Return a collector that reports the counts, for a Prometheus registry."""
         return _collector(self)
 
 

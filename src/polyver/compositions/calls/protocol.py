@@ -1,6 +1,6 @@
 """The messages of Crossplane's function protocol, with the numbers of their fields.
 
-The protocol versions `v1` and `v1beta1` have the same messages. Only the names of their gRPC
+The protocol versions `v1` and `v1beta1` have the same messages; only the names of their gRPC
 services differ.
 """
 
@@ -59,7 +59,7 @@ METHODS = tuple(
     f"/apiextensions.fn.proto.{version}.FunctionRunnerService/RunFunction"
     for version in ("v1", "v1beta1")
 )
-"""The gRPC methods of both versions of the protocol; the newest version is first."""
+"""The names of the gRPC method in both versions of the protocol, the newest version first."""
 
 _TEXT, _BYTES, _STRUCT = StringContent(), BytesContent(), StructContent()
 
@@ -161,26 +161,26 @@ _RESPONSE = Message(
 
 
 def encode_request(request: Request) -> bytes:
-    """Encode a request; raise UnwritableMessage, with the path, if that is impossible.
+    r"""Encode a request. If this is impossible, raise UnwritableMessage with the path of the value.
 
     >>> encode_request(Request(RequestMeta("t"), input={"a": True}))
-    b'\\n\\x03\\n\\x01t"\\t\\n\\x07\\n\\x01a\\x12\\x02 \\x01'
+    b'\n\x03\n\x01t"\t\n\x07\n\x01a\x12\x02 \x01'
     """
     return _REQUEST.dump(request)
 
 
 def decode_request(data: bytes) -> Request:
-    """Decode a request; raise UnreadableMessage, with the path, if the bytes are invalid."""
+    """Decode a request. If the bytes are invalid, raise UnreadableMessage with the path."""
     return _REQUEST.load(data)
 
 
 def encode_response(response: Response) -> bytes:
-    """Encode a response; raise UnwritableMessage, with the path, if that is impossible."""
+    """Encode a response. If this is impossible, raise UnwritableMessage with the path."""
     return _RESPONSE.dump(response)
 
 
 def decode_response(data: bytes) -> Response:
-    """Decode a response; raise UnreadableMessage, with the path, if the bytes are invalid.
+    """Decode a response. If the bytes are invalid, raise UnreadableMessage with the path.
 
     >>> answer = Response(results=[Result(Severity.FATAL, "no")])
     >>> decode_response(encode_response(answer)).results[0].message

@@ -53,15 +53,15 @@ __all__ = [
 ]
 
 ANY = ("xr", "xrs", "composite", "composites")
-"""Names that stand for every kind of composite resource."""
+"""The names that mean any kind of composite resource, as in `polyver why xr/NAME`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompositionSnapshot:
-    """The objects of a cluster from which composite resources choose their revisions."""
+    """The objects of a cluster that decide which revisions composite resources use."""
 
     kinds: tuple[ResourceKind, ...]
-    """Kinds of composite resources, each in its referenceable version."""
+    """Kinds of composite resources. Each has the version that Compositions reference."""
     definitions: dict[tuple[str, str], CompositeKind]
     candidates: tuple[Candidate, ...]
     revisions: tuple[Object, ...]
@@ -76,7 +76,7 @@ class CompositionSnapshot:
 
 
 async def composed_on(client: Client) -> CompositionSnapshot:
-    """Read the objects of a cluster from which composite resources choose their revisions."""
+    """Read the objects of a cluster that decide which revisions composite resources use."""
     definitions = {}
     for each in await _all(client, DEFINITIONS):
         if not check_definition(each):
@@ -106,9 +106,9 @@ async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
 
 
 async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
-    """Read all composite resources, and add their kind.
+    """Read all composite resources, and set the apiVersion and kind of each.
 
-    In lists, API servers omit the kind of the objects.
+    API servers leave these fields out in lists.
     """
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
@@ -123,7 +123,7 @@ async def composites_on(client: Client, composed: CompositionSnapshot) -> list[O
 def why_composite(
     kind: str, name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
-    """Print which revisions a composite resource uses, and why."""
+    """Print which revisions a composite resource uses, which it would use now, and why."""
 
     async def read(client: Client, access: ClusterAccess) -> CompositeExplanation:
         composed = await composed_on(client)
@@ -199,7 +199,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A choice for a composite resource: a composition, its revision, or a function revision."""
+    """A table row: the composition, its revision, or the function revision of a step."""
 
     part: str
     asks: str
@@ -289,7 +289,7 @@ class ImpactRow:
 
 
 def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> list[ImpactRow]:
-    """Return one row for each step of a composite resource that calls a given function."""
+    """Return one row for each step that calls this function, in each composite resource."""
     return [
         ImpactRow(each.composite.shown, f"step {step.name}", row.has, row.gets, row.why)
         for each in explained
@@ -306,7 +306,7 @@ def print_composites(rows: Sequence[ImpactRow]) -> None:
 
 
 async def explained_on(client: Client) -> list[CompositeExplanation]:
-    """Explain, for each composite resource, which revisions it uses and would use now."""
+    """Return, for all composite resources, the revisions that they use and would use now."""
     composed = await composed_on(client)
     return [composed.explain(each) for each in await composites_on(client, composed)]
 
@@ -314,8 +314,7 @@ async def explained_on(client: Client) -> list[CompositeExplanation]:
 def impact_of_composition(text: str, context: str, output: OutputFormat) -> None:
     """Print the composite resources that use a Composition, or would use it now.
 
-    If the text names a revision, print only the composite resources that use this revision, or
-    would use it.
+    If `text` names a revision, print only the composite resources that use it, or would use it now.
     """
     name, _, revision = text.partition("/")[2].partition("@")
 

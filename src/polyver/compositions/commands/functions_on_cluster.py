@@ -65,7 +65,7 @@ _ANYONE = StepFunctionUse(Dependent("a new step"), "", UNSPECIFIED)
 
 @dataclass(frozen=True, slots=True)
 class InstalledFunction:
-    """A Function, its revisions sorted by number, and the steps that call it."""
+    """A Function, its revisions in the order of their numbers, and the steps that call it."""
 
     function: Object
     revisions: tuple[Object, ...]
@@ -89,7 +89,7 @@ class InstalledFunction:
 
     @property
     def data(self) -> Object:
-        """The Function and its revisions, for JSON output and tables."""
+        """The Function and its revisions as plain data, for JSON output and tables."""
         spec, wanted = self.function["spec"], read_function(self.function)
         status = self.function.get("status") or {}
         found: Object = {
@@ -125,7 +125,7 @@ def _status(obj: Object, kind: str) -> str:
 
 
 def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """Run a query against the cluster of a kubeconfig context, and return its result."""
+    """Run `ask` with a client for the cluster of a kubeconfig context, and return its result."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -155,7 +155,10 @@ async def all_installed(client: Client) -> list[InstalledFunction]:
 
 
 async def installed_on(client: Client, name: str) -> InstalledFunction:
-    """Read one Function with its revisions and users. Raise UnknownName if it does not exist."""
+    """Read a Function with its revisions and the steps that call it.
+
+    Raise UnknownName if the Function does not exist.
+    """
     there = ClientFunctionLookup(client, CompositionsOn(client))
     function = await there.function(name)
     if function is None:
@@ -173,7 +176,10 @@ def _of(function: str, revisions: Iterable[Object]) -> tuple[Object, ...]:
 
 
 def named(text: str) -> tuple[str, str]:
-    """Parse NAME or NAME@REVISION, with or without the prefix `package/`."""
+    """Parse NAME or NAME@REVISION, with or without the prefix `package/`.
+
+    Return the name and the revision, which may be empty.
+    """
     kind, slash, rest = text.partition("/")
     name, at, revision = (rest if slash and kind.lower() in PACKAGE_NAMES else text).partition("@")
     if not name or "/" in name or (at and not revision):
@@ -184,12 +190,15 @@ def named(text: str) -> tuple[str, str]:
 
 
 def revision_in(installed: InstalledFunction, text: str) -> Release:
-    """Find a revision of a Function by its name, its number, or the last digits of its name."""
+    """Find a revision of a Function.
+
+    `text` is its number, its whole name, or the part of its name after the Function's name.
+    """
     return revision_called(installed.name, installed.lineage, text)
 
 
 def revision_called(function: str, lineage: Lineage, text: str) -> Release:
-    """Find a revision in a lineage in the same way as `revision_in`."""
+    """Find a revision in a lineage; `text` has the same forms as for `revision_in`."""
     try:
         asked = READER.selector(text, lineage)
     except InvalidVersion as error:
@@ -221,7 +230,7 @@ def _answers(
 
 
 def why_package(name: str, context: str, output: OutputFormat, *, explain: bool) -> None:
-    """Print which revision of a function each step uses, and why."""
+    """Print which revision of a function each step calls, and why."""
     installed = on_cluster(context, lambda client: installed_on(client, name))
     answers = _answers(installed, [_ANYONE, *installed.uses])
     _print(answers, output, explain=explain)
@@ -233,9 +242,8 @@ def why_package(name: str, context: str, output: OutputFormat, *, explain: bool)
 def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
     """Print the steps that call a function, and the composite resources that these steps compose.
 
-    If the text names a revision, print only the steps that select this revision, and the composite
-    resources that use the revision or would use it. A step is printed even if its selector matches
-    no revision.
+    If `text` names a revision, print only the steps that select it or request it in vain, and the
+    composite resources that use it or would use it now.
     """
     from polyver.compositions.commands.composites import explained_on, impact_rows, print_composites
 

@@ -36,8 +36,8 @@ Force = Annotated[
     Parameter(
         negative=(),
         help=(
-            "Deactivate the revision even if a step of a composition selects it. An annotation of"
-            " the revision records this."
+            "Deactivate the revision even if a step of a composition selects it. polyver records"
+            " this in an annotation of the revision."
         ),
     ),
 ]
@@ -47,7 +47,7 @@ State = Literal["Active", "Inactive"]
 
 @app.command(name="list")
 def list_packages(*, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """List all composition functions of the cluster with their state.
+    """List all composition functions of the cluster, with the states of their packages.
 
     Example: polyver packages list -o json
     """
@@ -153,8 +153,8 @@ def activate(name: str, /, *, context: Context = "") -> None:
 def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> None:
     """Deactivate a revision of a function that has `revisionActivationPolicy: Manual`.
 
-    If a step of a composition selects the revision, --force is required, unless
-    `strictReferences` of the Function is false.
+    If a step of a composition selects the revision, the command refuses this without --force. If
+    `strictReferences` of the Function is false, --force is not needed.
 
     Example: polyver packages deactivate function-patch-and-transform@2
 
@@ -196,9 +196,9 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
 def _change(
     installed: InstalledFunction, name: str, state: State, *, force: bool
 ) -> dict[str, Any] | None:
-    """Build the patch that sets the state of a revision.
+    """Build the patch that sets the state of a revision; None if it already has this state.
 
-    Return None if it already has this state.
+    Raise RequestRefused if the state must not be changed.
     """
     from polyver.client import SystemClock, timestamp
     from polyver.compositions.names import FORCED
@@ -236,17 +236,17 @@ def logs(
     """Print the log of the process that serves a revision of a function.
 
     The log is a file in the data folder of `polyver up`. So the command works only on the machine
-    on which the process runs. polyver keeps only the last part of each log.
+    on which `polyver up` runs. polyver keeps only the last part of each log.
 
     Example: polyver packages logs function-patch-and-transform --follow
 
     Parameters
     ----------
     name
-        The function (NAME), or one of its revisions (NAME@REVISION). For NAME, the command prints
+        The function (NAME), or one of its revisions (NAME@REVISION). With NAME, the command prints
         the log of the current revision.
     follow
-        Continue to print new lines of the log, until the command is interrupted.
+        After the existing lines, print each new line of the log, until you interrupt the command.
     data
         The data folder of `polyver up`. Default: `polyver` in the user's data folder.
     """
@@ -269,8 +269,7 @@ def logs(
 def _revision(text: str, folder: Path, context: str) -> str:
     """Return the full name of a revision.
 
-    If the folder contains a log of this revision, the name is complete, and the cluster is not
-    read.
+    If `folder` has a log with the given name, this is the name, and no cluster is read.
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
@@ -288,7 +287,10 @@ def _revision(text: str, folder: Path, context: str) -> str:
 
 
 class _Seen(NamedTuple):
-    """The inode of a log file and the number of bytes that were printed, to detect log rotation."""
+    """The inode of a log file, and the number of its bytes that were printed.
+
+    After log rotation, the file has another inode.
+    """
 
     file: int = 0
     size: int = 0
@@ -302,7 +304,7 @@ def _is(path: Path, seen: _Seen) -> bool:
 
 
 def _copy(path: Path, seen: _Seen) -> _Seen:
-    """Print the new part of a log file. If the log was rotated, print the whole new file."""
+    """Print the new part of a log file. After log rotation, this is the whole file."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

@@ -73,73 +73,76 @@ def render(
 ) -> None:
     """Render a composite resource from files: print it and its composed resources.
 
-    The pipeline of the Composition runs on this machine, in the same way as in the controller. No
-    cluster is needed. polyver starts a process for each function whose package is allowed (see
-    --packages). You can also start a function yourself. polyver calls it, and starts no process, if
-    its Function has the annotation `polyver.dev/endpoint`, with the address of the function, or the
-    annotation `render.crossplane.io/runtime: Development`.
+    The command runs the pipeline of the Composition on this machine, in the same way as the
+    controller does. It needs no cluster. polyver starts a process for each function whose package
+    is allowed (see --packages). You can also start a function yourself. For polyver to call it
+    instead of starting a process, its Function must have the annotation `polyver.dev/endpoint` with
+    the address of the function, or the annotation `render.crossplane.io/runtime: Development`.
 
     Example: polyver render xr.yaml composition.yaml functions.yaml --packages packages.yaml
 
     Parameters
     ----------
     xr
-        A file with the composite resource. For this and the other input files, '-' means standard
-        input; only one of them can be '-'.
+        A file with the composite resource. '-' means standard input, here and for all other input
+        files; only one of them can be '-'.
     composition
         A file or folder with the Composition or the CompositionRevision. If there are several,
         polyver uses the one that the composite resource selects.
     functions
         A file or folder with the Functions that the pipeline calls. It may also contain
-        FunctionRevisions. If it contains a Function several times with different packages, polyver
-        creates one revision of the function for each package.
+        FunctionRevisions. If it contains a Function several times, with different packages, the
+        function gets one revision for each package.
     revision
         FUNCTION=REVISION: call this revision of the function, even if the steps select another
         revision; repeatable. REVISION is the number of the revision, its whole name, or the part of
         its name after `FUNCTION-`.
     xrd
-        A file with the CompositeResourceDefinition. The defaults of its schema are set in the
-        composite resource, and the composite resource is validated against the schema.
+        A file with the CompositeResourceDefinition. polyver validates the composite resource by its
+        schema, and sets the defaults that the schema defines.
     observed_resources
-        A file or folder with composed resources that exist already. The annotation
-        `crossplane.io/composition-resource-name` of a resource is its name in the pipeline.
+        A file or folder with composed resources that exist already. polyver passes them to the
+        functions as the observed state. Each must have the annotation
+        `crossplane.io/composition-resource-name`, with the name that the resource has in the
+        pipeline; otherwise, the command warns.
     required_resources
-        A file or folder with objects that functions may request while they run (required
-        resources); repeatable.
+        A file or folder with objects that functions may require; repeatable. If a function requires
+        an object, polyver passes it to the function in another call.
     extra_resources
-        The former name of --required-resources. Both options have the same effect.
+        The former name of the option --required-resources, with the same effect.
     function_credentials
-        A file or folder with the Secrets that the steps of the pipeline reference.
+        A file or folder with the Secrets that steps of the pipeline reference as credentials.
     context_files
-        KEY=FILE: the initial value of a key in the context of the pipeline, from a file in JSON or
-        YAML; repeatable.
+        KEY=FILE: set KEY in the context of the pipeline, before the first step, to the content of a
+        file in JSON or YAML; repeatable.
     context_values
-        KEY=JSON: the initial value of a key in the context of the pipeline; repeatable.
+        KEY=JSON: set KEY in the context of the pipeline, before the first step, to this value;
+        repeatable.
     function_annotations
-        KEY=VALUE: an annotation to set on all Functions; repeatable.
+        KEY=VALUE: set this annotation on all Functions and FunctionRevisions; repeatable.
     include_function_results
-        Also print the results of functions, as objects of kind Result.
+        Also print the results (messages) of functions, as objects of kind Result.
     include_full_xr
         Also print the metadata and the spec of the composite resource.
     include_context
         Also print the context of the pipeline after the last step, as an object of kind Context.
     packages
-        A file that lists the packages that may run. The file maps package references to folders,
-        wheels, or requirements such as NAME==1.2.3.
+        A file with the packages that polyver may run as processes. The file maps each package
+        reference to a folder, a wheel, or a requirement such as NAME==1.2.3.
     allow_packages
-        Also run packages that the file of --packages does not list, if their references begin with
+        Also run a package that the file of --packages does not list, if its reference begins with
         'file:' or 'pypi:'.
     package_memory
-        The memory limit for the process of each revision of a composition function, together with
-        its child processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of
-        the machine, but at least 1Gi.
+        The memory limit for the process of each function revision, together with its child
+        processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of the
+        machine, but at least 1Gi.
     data
         The folder in which polyver keeps the Python environments that it builds for functions, so
         that later runs start faster. Default: the data folder of `polyver up`, which is `polyver`
         in the user's data folder.
     timeout
-        The timeout for all calls of functions together, such as 90s or 1m30s. The time that the
-        functions need to start does not count.
+        The maximum time for all calls of functions together, such as 90s or 1m30s. The time in
+        which the functions start does not count.
     output
         The output format.
     """
@@ -169,7 +172,7 @@ def render(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The options that name input files or contain input values."""
+    """The arguments and options that name input files or contain input values."""
 
     xr: str
     composition: str
@@ -183,7 +186,7 @@ class _Files:
     annotations: tuple[str, ...]
 
     def check(self) -> None:
-        """Raise Misused if more than one option names the standard input."""
+        """Raise Misused if more than one of the files is standard input."""
         several = (self.xr, self.composition, self.functions, self.xrd, self.observed)
         if (*several, *self.required, self.credentials).count("-") > 1:
             raise Misused("standard input is used twice", hint="pass files instead")
@@ -191,7 +194,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The options for running the pipeline."""
+    """The options that decide how the pipeline runs."""
 
     revisions: tuple[str, ...]
     folder: Path
@@ -201,7 +204,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The content of the input files."""
+    """The content of the input files, parsed."""
 
     composite: LocatedObject
     asking: Composite
@@ -214,7 +217,7 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read the input files and render. If the command is interrupted, first end all processes."""
+    """Read the input files and render. If the command is interrupted, end all processes first."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -264,7 +267,7 @@ def _read(files: _Files) -> _Read:
 
 
 def _check_called(revision: LocatedObject, functions: Sequence[LocatedObject], path: str) -> None:
-    """Raise an error if a step calls a function that is not in the input files."""
+    """Raise an error if a step calls a function that the input files do not contain."""
     from polyver.compositions.commands.rendering.resolution import function_named
 
     known = sorted({function_named(each) for each in functions})
@@ -317,9 +320,9 @@ async def _driven(
 
 
 def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
-    """Print warnings about results that are not part of the standard output.
+    """Print warnings about facts that the standard output does not show.
 
-    If the run failed, raise RunFailed.
+    If the run failed, print its warnings and raise RunFailed.
     """
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown

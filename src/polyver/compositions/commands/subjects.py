@@ -44,7 +44,7 @@ def _impact_of_composition(question: ImpactQuestion) -> None:
 
 
 def _context(question: ImpactQuestion) -> str:
-    """Return the context in `--file cluster:CONTEXT`. Raise Misused for any other value."""
+    """Return CONTEXT from `--file cluster:CONTEXT`. Raise Misused for any other value."""
     if len(question.files) > 1 or not question.files[0].startswith(CLUSTER):
         hint = f"omit --file, or write {CLUSTER}CONTEXT"
         fact = "packages and compositions are read from one cluster"

@@ -61,7 +61,6 @@ from polyver.compositions.decisions._steps import (
     StepResolution,
     ask_steps,
     explain,
-    moved_pipelines,
     resolve_steps,
 )
 
@@ -108,7 +107,6 @@ __all__ = [
     "is_owned",
     "known_composition_revision",
     "lost_fields",
-    "moved_pipelines",
     "no_longer_defined",
     "presumed_definition",
     "read_composite",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from polyver.capability import Refusal
@@ -15,10 +15,10 @@ from polyver.compositions.decisions._revisions import (
     composition_of,
     known_composition_revision,
 )
+from polyver.compositions.names import PREVIOUS
 from polyver.core import (
     UNSPECIFIED,
     Dependent,
-    Gate,
     Labels,
     Lineage,
     NoMatch,
@@ -80,10 +80,17 @@ class Composite:
         """Build a merge patch that sets the given fields at the path `at`."""
         return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
 
-    def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
+    @property
+    def previous(self) -> str:
+        """The CompositionRevision that it used before its current one; empty if there is none."""
+        return str((self.obj["metadata"].get("annotations") or {}).get(PREVIOUS, ""))
+
+    def dependent(
+        self, at: str, pin: Pin | None = None, *, previous: Pin | None = None
+    ) -> Dependent:
         metadata = self.obj["metadata"]
         labels = metadata.get("labels") or {}
-        return Dependent(self.shown, at, metadata.get("uid", ""), labels, pin)
+        return Dependent(self.shown, at, metadata.get("uid", ""), labels, pin, previous=previous)
 
 
 def read_composite(obj: ReadOnlyObject, defined: CompositeKind) -> Composite:
@@ -212,19 +219,8 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
     return Refusal("CompositionNotChosen", fact, at=at, hint="name one of them")
 
 
-def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """Return a lineage with the gates of rollouts added. `gates` are the gates by release name."""
-    if not gates:
-        return lineage
-    return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
-
-
 def choose_revision(
-    composite: Composite,
-    composition: str,
-    revisions: Iterable[ReadOnlyObject],
-    *,
-    gates: Mapping[str, Gate] | None = None,
+    composite: Composite, composition: str, revisions: Iterable[ReadOnlyObject]
 ) -> Resolution:
     """Choose the CompositionRevision of a composite resource.
 
@@ -238,7 +234,7 @@ def choose_revision(
         for each in known.values()
         if composition_of(each) == composition
     ]
-    lineage = gated(composition_lineage(composition, ours), gates)
+    lineage = composition_lineage(composition, ours)
     other = known.get(composite.revision)
     if composite.manual and other is not None and composition_of(other) != composition:
         raise _foreign(composite, composition, composition_of(other))
@@ -269,15 +265,19 @@ def composite_entry(
     """
     labels = composite.revision_labels
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"
-    known = lineage.get(composite.revision) if composite.revision else None
-    # A revision that no longer exists has no digest.
-    pin = known.pin if known else Pin(composite.revision) if composite.revision else None
+    pin, previous = (_pin(lineage, each) for each in (composite.revision, composite.previous))
     return (
-        composite.dependent(f"{composite.at}.{field}", pin),
+        composite.dependent(f"{composite.at}.{field}", pin, previous=previous),
         lineage.name,
         Labels.of(labels) if labels else UNSPECIFIED,
         COMPOSITIONS_MANUAL if composite.manual else COMPOSITIONS,
     )
+
+
+def _pin(lineage: Lineage, revision: str) -> Pin | None:
+    """Return the pin for the name of a revision. A revision that no longer exists has no digest."""
+    known = lineage.get(revision) if revision else None
+    return known.pin if known else Pin(revision) if revision else None
 
 
 def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
@@ -297,11 +297,15 @@ def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
 def references_patch(composite: Composite, composition: str, revision: str) -> dict[str, Any]:
     """Build a merge patch that records the Composition and the revision in the spec.
 
-    The patch is empty if both are recorded already.
+    If the revision changes, the patch also records the one before it. The patch is empty if both
+    are recorded already.
     """
     fields: dict[str, Any] = {}
     if composite.composition != composition:
         fields["compositionRef"] = {"name": composition}
-    if composite.revision != revision:
-        fields["compositionRevisionRef"] = {"name": revision}
-    return composite.written(**fields) if fields else {}
+    if composite.revision == revision:
+        return composite.written(**fields) if fields else {}
+    fields["compositionRevisionRef"] = {"name": revision}
+    previous = {PREVIOUS: composite.revision} if composite.revision else {}
+    metadata = {"metadata": {"annotations": previous}} if previous else {}
+    return {**composite.written(**fields), **metadata}

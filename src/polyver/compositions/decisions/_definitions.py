@@ -101,6 +101,7 @@ _STATUS = {
         _object(
             *("step", "function", "revision"),
             **dict.fromkeys(("step", "function", "revision", "digest"), _TEXT),
+            previous=_object("revision", revision=_TEXT, digest=_TEXT),
         ),
         "step",
     ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capability import Refusal
+from polyver.capability.gates import STATE, gate_annotations, gate_in
 from polyver.compositions._function_references import (
     REVISION_FIELDS,
     labels_in,
@@ -25,6 +26,8 @@ from polyver.compositions._revision_rules import (
     distinct,
     next_number,
     number_of_now,
+    republished,
+    undecided,
 )
 from polyver.compositions.kinds import (
     COMPOSITION_GROUP,
@@ -156,7 +159,8 @@ class KnownCompositionRevision(Numbered):
 
     @property
     def release(self) -> Release:
-        return Release(Serial(self.number), self.content, labels=self.labels, name=self.name)
+        version, labels = Serial(self.number), self.labels
+        return Release(version, self.content, labels=labels, gate=self.gate, name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +199,7 @@ def _labels(obj: ReadOnlyObject) -> dict[str, str]:
 def known_composition_revision(obj: ReadOnlyObject) -> KnownCompositionRevision:
     """Parse a CompositionRevision."""
     metadata: ReadOnlyObject = obj["metadata"]
+    annotations: ReadOnlyObject = metadata.get("annotations") or {}
     labels = _labels(obj)
     return KnownCompositionRevision(
         metadata["name"],
@@ -203,6 +208,8 @@ def known_composition_revision(obj: ReadOnlyObject) -> KnownCompositionRevision:
         labels,
         controller_of(obj),
         "deletionTimestamp" in metadata,
+        gate=gate_in(annotations),
+        is_marked=STATE in annotations,
     )
 
 
@@ -218,13 +225,14 @@ def composition_lineage(composition: str, known: Iterable[KnownCompositionRevisi
 
 
 def composition_changes(
-    composition: ReadOnlyObject, known: Sequence[KnownCompositionRevision]
+    composition: ReadOnlyObject, known: Sequence[KnownCompositionRevision], *, policy: str = ""
 ) -> Changes:
     """Decide the changes of a Composition's revisions.
 
     After the changes, the revision with the current content has the highest number.
 
-    `known` are the revisions that have the Composition's name as a label.
+    `known` are the revisions that have the Composition's name as a label. `policy` is the Ready
+    RolloutPolicy of the Composition; it closes a revision that becomes the newest.
     """
     metadata: ReadOnlyObject = composition["metadata"]
     uid, content = metadata["uid"], content_of(composition)
@@ -234,13 +242,17 @@ def composition_changes(
     if refusals:
         return Changes(refusals=refusals)
     there = distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
+    for each in undecided(there.values()) if policy else ():
+        there[each] = republished(there[each], policy)
     number = number_of_now(there, name)
     found = there.get(name)
     if found is None:
-        there[name] = _made(composition, content, number)
+        made = _made(composition, content, number)
+        there[name] = republished(made, policy) if there else made
     elif not found.deleting:  # one that is being deleted is created again afterwards
         labels = {**found.labels, **_copied(composition, content)}
-        there[name] = replace(found, number=number, labels=labels)
+        newest = republished(found, policy) if number != found.number else found
+        there[name] = replace(newest, number=number, labels=labels)
     after = [each if each.deleting else replace(each, owner=uid) for each in there.values()]
     changed = (each for each in after if before.get(each.name, each) != each)
     return Changes(
@@ -298,6 +310,9 @@ def composition_revision_object(
         },
         "spec": {**fresh(composition["spec"]), "revision": made.number},
     }
+    if made.gate is not None:
+        # Create the revision with its gate, so that it is closed from the beginning.
+        found["metadata"]["annotations"] = gate_annotations(made.gate)
     return found
 
 
@@ -322,6 +337,8 @@ def composition_revision_patch(
         metadata["labels"] = labels
     if before.owner != after.owner:
         metadata["ownerReferences"] = [_owner(composition)]
+    if (before.gate, before.is_marked) != (after.gate, after.is_marked):
+        metadata["annotations"] = gate_annotations(after.gate)
     change: dict[str, Any] = {"metadata": metadata} if metadata else {}
     return change | ({"spec": {"revision": after.number}} if before.number != after.number else {})
 

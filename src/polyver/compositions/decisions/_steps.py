@@ -8,8 +8,9 @@ refusal, `explain` returns the refusal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping, named, step_selector
@@ -20,22 +21,18 @@ from polyver.compositions.decisions._composition_choice import (
     Composite,
     choose_composition,
     choose_revision,
-    gated,
 )
 from polyver.compositions.decisions._definitions import CompositeKind
 from polyver.compositions.decisions._revisions import check_step
 from polyver.compositions.messages import ResourceSelector
 from polyver.compositions.packages import (
-    CompositionPipeline,
     KnownFunctionRevision,
     function_of,
     known_revision,
     lineage_of,
 )
 from polyver.core import (
-    Dependent,
     Exact,
-    Gate,
     Labels,
     Lineage,
     NoMatch,
@@ -56,7 +53,6 @@ __all__ = [
     "StepResolution",
     "ask_steps",
     "explain",
-    "moved_pipelines",
     "resolve_steps",
 ]
 
@@ -81,6 +77,8 @@ class ResolvedStep:
     revision: str
     digest: str
     """Digest of the revision's content."""
+    previous: Pin | None = None
+    """The function revision that the step called before this one."""
     endpoint: str = ""
     """Address of the function revision. Empty until the runtime reports an address."""
     reason: str = ""
@@ -92,34 +90,44 @@ class ResolvedStep:
     """Resources that the Composition passes to the function from the first call on."""
 
     @property
-    def record(self) -> dict[str, str]:
+    def record(self) -> dict[str, Any]:
         """The entry of the step in `status.pipeline` of the composite resource."""
-        found = {"step": self.name, "function": self.function, "revision": self.revision}
-        return found | ({"digest": self.digest} if self.digest else {})
+        found: dict[str, Any] = {"step": self.name, "function": self.function}
+        found |= _pin_data(Pin(self.revision, self.digest))
+        return found | ({"previous": _pin_data(self.previous)} if self.previous else {})
+
+
+def _pin_data(pin: Pin) -> dict[str, str]:
+    return {"revision": pin.release} | ({"digest": pin.digest} if pin.digest else {})
 
 
 class FunctionLineages:
     """The FunctionRevisions of all functions, as one lineage for each function.
 
-    `gates` are the gates of rollouts, by the names of the revisions.
+    `opened` are the names of revisions that every composite resource may use, whatever their gates
+    are.
     """
 
     def __init__(
-        self, revisions: Iterable[ReadOnlyObject], *, gates: Mapping[str, Gate] | None = None
+        self, revisions: Iterable[ReadOnlyObject], *, opened: Collection[str] = ()
     ) -> None:
         known: dict[str, list[KnownFunctionRevision]] = {}
         self._functions: dict[str, str] = {}
         self._endpoints: dict[str, str] = {}
         for each in revisions:
             function, name = function_of(each), each["metadata"]["name"]
-            known.setdefault(function, []).append(known_revision(each))
+            revision = known_revision(each)
+            if name in opened:
+                revision = replace(revision, gate=None)
+            known.setdefault(function, []).append(revision)
             self._functions[name] = function
             self._endpoints[name] = mapping(each.get("status")).get("endpoint") or ""
         self._lineages: dict[str, Lineage] = {}
         for function, there in known.items():
             in_order = sorted(there, key=lambda each: (not each.deleting, each.name))
-            lineage = lineage_of(function, distinct(in_order).values())
-            self._lineages[function] = gated(lineage, gates)
+            self._lineages[function] = lineage_of(function, distinct(in_order).values())
+        self.has_gates = any(r.gate for each in self._lineages.values() for r in each)
+        """True if a rollout holds, or has taken back, a revision."""
 
     def lineage(self, function: str) -> Lineage:
         return self._lineages.get(function) or Lineage(function)
@@ -159,6 +167,7 @@ def resolve_steps(
                 each.function,
                 release.name,
                 release.digest,
+                each.previous if each.used == release.pin else each.used,
                 installed.endpoint(release.name),
                 each.answer.reason,
                 each.warnings,
@@ -189,6 +198,8 @@ class StepResolution:
     selector: Selector
     used: Pin | None
     """The revision that the step called when the composite resource was last composed."""
+    previous: Pin | None
+    """The revision that the step called before it."""
     answer: Resolution | Refusal
 
     @property
@@ -213,23 +224,28 @@ def ask_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> Iterator[StepResolution]:
     """Yield each step of a CompositionRevision, with its resolution or with the refusal."""
-    # The revision that each step called when the composite resource was last composed.
-    used = {
-        (each["step"], each["function"]): Pin(each["revision"], each.get("digest", ""))
+    # What each step called when the composite resource was last composed.
+    recorded = {
+        (each["step"], each["function"]): each
         for each in mapping(composite.obj.get("status")).get("pipeline") or ()
     }
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
         function, selector = named(step.get("functionRef")), step_selector(step)
-        pin = used.get((step["step"], function))
+        known = recorded.get((step["step"], function))
+        pin, previous = _recorded_pin(known), _recorded_pin(mapping(known).get("previous"))
         answer: Resolution | Refusal | None = next(check_step(step, at, several=several), None)
         if answer is None:
             try:
-                lineage, dependent = installed.lineage(function), composite.dependent(at, pin)
-                answer = resolve(lineage, selector, REVISIONS, dependent)
+                dependent = composite.dependent(at, pin, previous=previous)
+                answer = resolve(installed.lineage(function), selector, REVISIONS, dependent)
             except NoMatch as error:
                 answer = _refusal(error, installed, at)
-        yield StepResolution(step, at, selector, pin, answer)
+        yield StepResolution(step, at, selector, pin, previous, answer)
+
+
+def _recorded_pin(known: ReadOnlyObject | None) -> Pin | None:
+    return Pin(known["revision"], known.get("digest", "")) if known else None
 
 
 def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:
@@ -280,40 +296,6 @@ def _activate(names: list[str]) -> str:
     shown = ", ".join(names[:3])
     are = "is" if len(names) == 1 else "are"
     return f"{shown} {are} inactive: activate one, or raise activeRevisionLimit"
-
-
-def moved_pipelines(
-    pipelines: Iterable[CompositionPipeline], before: Lineage, after: Lineage
-) -> set[str]:
-    """Return the CompositionRevisions that a change of a function's lineage affects.
-
-    A CompositionRevision is affected if one of its steps resolves to another function revision
-    after the change, or cannot be resolved for another reason than before. Gates are ignored,
-    because their effect is different for each composite resource.
-    """
-    known: dict[Selector, bool] = {}
-    found = set()
-    for pipeline in pipelines:
-        for use in pipeline.uses:
-            if use.function != after.name:
-                continue
-            if use.selector not in known:
-                known[use.selector] = _got(before, use.selector) != _got(after, use.selector)
-            if known[use.selector]:
-                found.add(pipeline.name)
-    return found
-
-
-def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """Return the pin to which a selector resolves.
-
-    If it does not resolve, return the names of all releases that it matches.
-    """
-    try:
-        return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
-    except NoMatch:
-        installed = ("",) if len(lineage) else ()
-        return (*installed, *(each.name for each in lineage if _matches(each, selector)))
 
 
 def _matches(release: Release, selector: Selector) -> bool:

@@ -1,4 +1,4 @@
-"""Kinds of packages, compositions and their revisions: Crossplane's fields, and polyver's own."""
+"""Kinds of packages, compositions and their revisions, with Crossplane's and polyver's fields."""
 
 from polyver.compositions.kinds._compositions import (
     COMPOSITION_GROUP,

@@ -1,7 +1,7 @@
 """Kinds of CompositeResourceDefinitions, Compositions and CompositionRevisions.
 
-The fields are those of Crossplane. Two fields of pipeline steps, which select a function revision,
-are polyver's own.
+Their fields are those of Crossplane, except two fields of pipeline steps that are polyver's own:
+they select a function revision.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Same = Rule("self == oldSelf", message="it cannot be changed")
 
 @part
 class NamedReference:
-    """A reference to an object."""
+    """A reference to an object by its name."""
 
     name: Name
     """The name of the object."""
@@ -49,10 +49,10 @@ class NamedReference:
 
 @part
 class LabelsSelector:
-    """A label selector."""
+    """A selector for objects by their labels."""
 
     matchLabels: dict[str, str]
-    """The labels that must all match."""
+    """Labels that an object must have, all of them, to be selected."""
 
 
 # Definitions of composite resources.
@@ -60,7 +60,7 @@ class LabelsSelector:
 
 @part
 class KindNames:
-    """The names of a kind."""
+    """The names of the kind of composite resources: plural, singular, kind and so on."""
 
     kind: Name
     plural: Name
@@ -72,7 +72,7 @@ class KindNames:
 
 @part
 class WebhookService:
-    """A reference to a Service."""
+    """A reference to the Service that serves the webhook."""
 
     namespace: str
     name: str
@@ -82,7 +82,7 @@ class WebhookService:
 
 @part
 class WebhookClient:
-    """The address of a webhook."""
+    """The address of a webhook, and the CA that signs its certificate."""
 
     url: str | None
     service: WebhookService | None
@@ -91,7 +91,7 @@ class WebhookClient:
 
 @part
 class ConversionWebhook:
-    """The conversion webhook."""
+    """The webhook that converts objects between the versions of the kind."""
 
     clientConfig: WebhookClient | None
     conversionReviewVersions: list[str]
@@ -99,10 +99,12 @@ class ConversionWebhook:
 
 @part
 class KindConversion:
-    """The conversion of objects between the versions of the kind."""
+    """How objects are converted between the versions of the kind."""
 
     strategy: Literal["None", "Webhook"]
-    """`None` changes only the apiVersion. A Conversion object for the kind takes precedence."""
+    """With `None`, a conversion changes only the apiVersion. If there is a Conversion object for
+    the kind, polyver uses that object instead of this field.
+    """
     webhook: ConversionWebhook | None
 
 
@@ -111,13 +113,13 @@ class VersionSchema:
     """The schema of a version."""
 
     openAPIV3Schema: dict[str, Any] | None
-    """The schema of `spec` and `status`; polyver adds the fields that all composite resources have.
+    """The schema of `spec` and `status`. polyver adds the fields that all composite resources have.
     """
 
 
 @part
 class VersionColumn:
-    """A column of `kubectl get`."""
+    """A column that `kubectl get` shows."""
 
     name: str
     type: str
@@ -129,28 +131,28 @@ class VersionColumn:
 
 @part
 class DefinedKindVersion:
-    """One version of the kind."""
+    """One version of the kind of composite resources."""
 
     name: Name
     referenceable: bool
-    """True for the one version that is stored, and that Compositions reference."""
+    """True for exactly one version. The API server stores objects in this version, and Compositions
+    reference it.
+    """
     served: bool
     """True if the API server serves the version."""
     deprecated: bool | None
-    """True if clients that use the version get a warning."""
+    """True if the API server warns clients that use this version."""
     deprecationWarning: Annotated[str, MaxLength(256)] | None
-    """The text of the warning."""
+    """The text of the warning about a deprecated version."""
     schema: VersionSchema | None
     """The schema of the version."""
     additionalPrinterColumns: list[VersionColumn] | None
-    """Columns of `kubectl get`. They are shown before the columns that all composite resources
-    have.
-    """
+    """Columns that `kubectl get` shows before the columns that all composite resources have."""
 
 
 @part
 class KindMetadata:
-    """Metadata for the CustomResourceDefinition of the kind."""
+    """Labels and annotations for the CustomResourceDefinition of the kind."""
 
     labels: dict[str, str] | None
     annotations: dict[str, str] | None
@@ -160,25 +162,31 @@ class _Defining:
     """Fields that all versions of CompositeResourceDefinition have."""
 
     group: Annotated[str, Same]
-    """The API group of the kind."""
+    """The API group of the kind of composite resources."""
     names: Annotated[KindNames, Same]
-    """The names of the kind."""
+    """The names of the kind of composite resources."""
     claimNames: KindNames | None
-    """Not supported. If it is set, clients get a warning, and the condition Offered is False."""
+    """polyver does not support claims. If this field is set, clients get a warning, and the
+    condition Offered is False.
+    """
     connectionSecretKeys: list[str] | None
-    """Names of the connection details to publish. If it is not set, all details are published."""
+    """Names of the connection details that polyver publishes. If it is not set, polyver publishes
+    all of them.
+    """
     defaultCompositeDeletePolicy: Literal["Background", "Foreground"] | None
-    """Not supported, because there are no claims."""
+    """polyver does not support this field, because it does not support claims."""
     defaultCompositionRef: NamedReference | None
-    """The Composition for composite resources that select none."""
+    """The Composition for composite resources that do not select a Composition."""
     enforcedCompositionRef: NamedReference | None
-    """The Composition for all composite resources, regardless of their own selection."""
+    """The Composition for all composite resources, even if they select another Composition."""
     defaultCompositionUpdatePolicy: Literal["Automatic", "Manual"] = "Automatic"
-    """The default update policy: use new revisions of the Composition automatically or manually."""
+    """How composite resources without their own policy move to new revisions of the Composition:
+    automatically, or when a user changes their reference (Manual).
+    """
     versions: list[DefinedKindVersion]
-    """All versions of the kind."""
+    """All versions of the kind of composite resources."""
     conversion: KindConversion | None
-    """The conversion between versions."""
+    """How objects are converted between the versions of the kind."""
     metadata: KindMetadata | None
     """Labels and annotations for the CustomResourceDefinition of the kind."""
 
@@ -191,8 +199,9 @@ class CompositeDefinitionSpec(_Defining):
     """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "LegacyCluster"
-    """The scope. With LegacyCluster, the fields that select the Composition are in `spec`;
-    otherwise, they are in `spec.crossplane`.
+    """Whether composite resources have a namespace. With LegacyCluster, they have none, and the
+    fields that select the Composition are in `spec`. With Namespaced or Cluster, these fields are
+    in `spec.crossplane`.
     """
 
 
@@ -201,14 +210,15 @@ class CompositeDefinitionSpecV2(_Defining):
     """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "Namespaced"
-    """The scope. With LegacyCluster, the fields that select the Composition are in `spec`;
-    otherwise, they are in `spec.crossplane`.
+    """Whether composite resources have a namespace. With LegacyCluster, they have none, and the
+    fields that select the Composition are in `spec`. With Namespaced or Cluster, these fields are
+    in `spec.crossplane`.
     """
 
 
 @part
 class TypeReference:
-    """A reference to a version of a kind."""
+    """A reference to one version of a kind."""
 
     apiVersion: Name
     kind: Name
@@ -216,7 +226,7 @@ class TypeReference:
 
 @part
 class CompositeDefinitionControllers:
-    """The kind that polyver composes."""
+    """The kind for which polyver runs a controller of composite resources."""
 
     compositeResourceType: TypeReference | None
     """The API version and kind in which polyver reads composite resources."""
@@ -224,11 +234,11 @@ class CompositeDefinitionControllers:
 
 @part
 class CompositeDefinitionStatus:
-    """The observed state."""
+    """The observed state of the CompositeResourceDefinition."""
 
     conditions: Conditions | None
-    """The conditions Established and Applied. Also Offered if claimNames is set, and Postponed
-    while the deletion waits.
+    """The conditions Established and Applied. There is also Offered if claimNames is set, and
+    Postponed while the deletion waits until it is allowed.
     """
     controllers: CompositeDefinitionControllers | None
 
@@ -246,23 +256,22 @@ class SecretReference:
 
 @part
 class StepCredentials:
-    """Credentials that polyver passes to the function."""
+    """Credentials that polyver passes to the function of a step."""
 
     name: Name
-    """The name of the credentials in requests to the function."""
+    """The name by which the function finds these credentials in its requests."""
     source: Literal["None", "Secret"]
     secretRef: SecretReference | None
 
 
 @part
 class RequiredResource:
-    """Resources that polyver passes to the function.
-
-    The field selects one resource by its name, or all resources with some labels.
+    """Resources that polyver passes to the function of a step: one resource with a certain name, or
+    all resources with certain labels.
     """
 
     requirementName: Name
-    """The name of the requirement in requests to the function."""
+    """The name by which the function finds these resources in its requests."""
     apiVersion: Name
     kind: Name
     name: str | None
@@ -272,28 +281,27 @@ class RequiredResource:
 
 @part
 class StepRequirements:
-    """The resources that polyver passes to the function from the first call on."""
+    """The resources that polyver passes to the function of a step in every call."""
 
     requiredResources: Annotated[list[RequiredResource], ListMap("requirementName")] | None
 
 
 @part
 class PipelineStep:
-    """One call of a function."""
+    """One step of a pipeline: a call of a function."""
 
     step: Name
-    """The name of the step, which must be unique."""
+    """The name of the step. It must be unique in the pipeline."""
     functionRef: NamedReference
     """The Function that the step calls."""
     functionRevisionRef: NamedReference | None
-    """The FunctionRevision that the step calls. It must belong to the Function, and must be active.
-    """
+    """The FunctionRevision that the step calls. It must be an active revision of the Function."""
     functionRevisionSelector: LabelsSelector | None
-    """Labels of the FunctionRevision. If several active revisions have these labels, the revision
-    with the highest number is called.
+    """Labels of the FunctionRevision that the step calls. If several active revisions have these
+    labels, the step calls the one with the highest number.
     """
     input: EmbeddedResource | None
-    """The input of the function."""
+    """The input that polyver passes to the function. The function defines its format."""
     credentials: Annotated[list[StepCredentials], ListMap("name")] | None
     requirements: StepRequirements | None
 
@@ -302,27 +310,28 @@ class _Composed:
     """Fields that Compositions and CompositionRevisions have in common."""
 
     compositeTypeRef: Annotated[TypeReference, Same]
-    """The kind of composite resources for which the Composition is used, in the referenceable
+    """The kind of composite resources for which the Composition can be used, in its referenceable
     version.
     """
     mode: Literal["Pipeline"] = "Pipeline"
-    """The mode; only Pipeline is supported."""
+    """The mode of the Composition. polyver supports only Pipeline."""
     pipeline: Annotated[list[PipelineStep], ListMap("step"), MaxLength(99)]
-    """The steps, in the order in which their functions are called."""
+    """The steps of the pipeline. Their functions are called in this order."""
     writeConnectionSecretsToNamespace: str | None
-    """The namespace for connection details of composite resources that name no Secret."""
+    """The namespace for the connection details of composite resources that do not name a Secret for
+    them.
+    """
 
 
 @part
 class CompositionSpec(_Composed):
-    """The pipeline for a kind of composite resources."""
+    """The pipeline that composes resources for a kind of composite resources."""
 
 
 @part
 class CompositionRevisionSpec(_Composed):
-    """The content of a Composition at one point in time, and its number.
-
-    The content never changes.
+    """The content of a Composition at one point in time, and its number. Only the number may
+    change.
     """
 
     revision: Annotated[Number, Ge(1)]
@@ -333,15 +342,15 @@ class CompositionRevisionSpec(_Composed):
 
 @part
 class CompositionStatus:
-    """The observed state."""
+    """The observed state of the Composition."""
 
     conditions: Conditions | None
-    """The condition Adopted."""
+    """The condition Adopted: whether the followers use the newest revision."""
 
 
 @part
 class CompositionRevisionStatus:
-    """The observed state."""
+    """The observed state of the revision."""
 
     conditions: Conditions | None
 
@@ -409,7 +418,7 @@ class Composition:
     COMPOSITION_STORED, columns=(Column("REVISION", ".spec.revision"), *_COMPOSED)
 )
 class CompositionRevision:
-    """One revision of a Composition."""
+    """One revision of a Composition, which polyver creates when its content changes."""
 
     spec: CompositionRevisionSpec
     status: CompositionRevisionStatus | None

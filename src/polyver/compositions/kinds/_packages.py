@@ -1,7 +1,7 @@
 """Kinds of Functions and FunctionRevisions, and of Providers and Configurations.
 
-Providers and Configurations are only validated and stored. Functions and FunctionRevisions are also
-served as v1beta1, which has the same fields.
+polyver only validates and stores Providers and Configurations. It serves Functions and
+FunctionRevisions also as v1beta1, which has the same fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Time = Annotated[str, Format("date-time")]
 
 @part
 class PullSecret:
-    """A reference to a Secret."""
+    """A reference to a Secret by its name."""
 
     name: str | None
     """The name of the Secret."""
@@ -61,7 +61,7 @@ class ControllerConfigReference:
 
 @part
 class PackageCondition:
-    """A condition."""
+    """A condition of a package or a revision."""
 
     type: str
     status: str
@@ -78,113 +78,117 @@ class _Pulled:
     """Fields that packages and their revisions have in common."""
 
     packagePullPolicy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When to check whether the package content has changed. Never has the same effect as
-    IfNotPresent.
+    """When polyver checks whether the content of the package has changed: only if the package
+    reference changes (IfNotPresent, Never), or regularly (Always).
     """
     packagePullSecrets: list[PullSecret] | None
-    """Secrets for private registries; not used."""
+    """Secrets for private registries. polyver does not use this field."""
     ignoreCrossplaneConstraints: bool = False
-    """Ignore the version constraints for Crossplane; not used."""
+    """Ignore the version constraints for Crossplane. polyver does not use this field."""
     skipDependencyResolution: bool = False
-    """Not used, because polyver never installs dependencies."""
+    """polyver does not use this field, because it never installs dependencies."""
     commonLabels: dict[str, str] | None
-    """Labels for all objects of the package; not used."""
+    """Labels for all objects of the package. polyver does not use this field."""
 
 
 class _Run:
-    """Fields of packages that are run."""
+    """Fields of packages that contain a program to run."""
 
     runtimeConfigRef: RuntimeConfigReference | None
-    """The runtime configuration; not used."""
+    """The runtime configuration. polyver does not use this field."""
     controllerConfigRef: ControllerConfigReference | None
-    """The runtime configuration in the old format; not used."""
+    """The runtime configuration in the old format. polyver does not use this field."""
 
 
 class _Package(_Pulled):
     """Fields that all kinds of packages have."""
 
     package: Annotated[str, MinLength(1)]
-    """The reference of the package."""
+    """The package reference, such as the name of an image."""
     revisionActivationPolicy: Literal["Automatic", "Manual"] = "Automatic"
-    """Automatic: polyver activates the highest-numbered revisions. Manual: users activate them."""
+    """With Automatic, polyver activates the revisions with the highest numbers. With Manual, users
+    activate revisions.
+    """
     revisionHistoryLimit: Annotated[Number, Ge(0)] = 1
-    """The number of revisions to keep; 0 keeps all. Active revisions count, but are never deleted.
+    """The number of revisions that polyver keeps; 0 means all. Active revisions count too, but
+    polyver never deletes them.
     """
     activeRevisionLimit: Annotated[Number, Ge(1)] = 1
-    """The number of revisions that Automatic keeps active. Only Functions may have more than 1."""
+    """The number of revisions that are active if the policy is Automatic. Only Functions may have
+    more than 1.
+    """
 
 
 @part
 class FunctionSpec(_Package, _Run):
-    """The package of a Function, and the policy for its revisions."""
+    """The package of a Function, and the policies for its revisions."""
 
     strictReferences: bool = True
-    """Do not deactivate or delete a revision while a step of a composition selects it."""
+    """If true, a revision cannot be deactivated or deleted while a step of a composition selects
+    it.
+    """
 
 
 @part
 class ProviderSpec(_Package, _Run):
-    """The package."""
+    """The package of a Provider."""
 
 
 @part
 class ConfigurationSpec(_Package):
-    """The package."""
+    """The package of a Configuration."""
 
 
 @part
 class FunctionRevisionSpec(_Pulled, _Run):
-    """One content of the package, with its number and its desired state.
-
-    The content never changes.
-    """
+    """One content of the package, which never changes, with its number and desired state."""
 
     desiredState: Literal["Active", "Inactive"]
-    """The desired state: polyver serves an Active revision."""
+    """The desired state. polyver serves only revisions that are Active."""
     image: Annotated[str, MinLength(1)]
-    """The reference of the package."""
+    """The package reference, such as the name of an image."""
     revision: Annotated[Number, Ge(1)]
     """The number of the revision. The revision with the current content of the package has the
     highest number.
     """
     digest: str | None
-    """The digest of the content of the package."""
+    """The digest of the package content."""
     tlsServerSecretName: str | None
-    """The Secret with the server certificate; not used."""
+    """The Secret with the server certificate. polyver does not use this field."""
     tlsClientSecretName: str | None
-    """The Secret with the client certificate; not used."""
+    """The Secret with the client certificate. polyver does not use this field."""
 
 
 @part
 class PackageStatus:
-    """The observed state."""
+    """The observed state of the package."""
 
     conditions: Conditions | None
-    """The conditions Installed and Healthy, and for Functions Postponed."""
+    """The conditions Installed and Healthy. A Function may also have the condition Postponed."""
     currentRevision: str | None
-    """The revision with the content of the requested package. It may be inactive."""
+    """The name of the revision with the content of the package in `spec`. It may be inactive."""
     currentIdentifier: str | None
     """The package reference of the current revision."""
     resolvedPackage: str | None
-    """The package reference after its resolution."""
+    """The package reference for which the content was read."""
 
 
 @part
 class FunctionRevisionStatus:
-    """The observed state."""
+    """The observed state of the revision."""
 
     conditions: Conditions | None
-    """Healthy, and RuntimeHealthy with the state in the runtime."""
+    """The condition Healthy, and RuntimeHealthy with the state that the runtime reports."""
     endpoint: str | None
     """The address at which polyver calls the revision."""
     foundDependencies: Number | None
-    """The number of dependencies of the package. It is always empty."""
+    """The number of dependencies of the package. polyver never sets it."""
     installedDependencies: Number | None
-    """The number of installed dependencies; always empty."""
+    """The number of installed dependencies. polyver never sets it."""
     invalidDependencies: Number | None
-    """The number of invalid dependencies; always empty."""
+    """The number of invalid dependencies. polyver never sets it."""
     resolvedImage: str | None
-    """The package reference after its resolution."""
+    """The package reference for which the content was read."""
 
 
 _HEALTHY = Column("HEALTHY", ".status.conditions[?(@.type=='Healthy')].status")

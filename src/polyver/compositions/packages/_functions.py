@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from polyver.capability import Refusal
+from polyver.capability.gates import STATE, gate_annotations, gate_in
 from polyver.compositions._revision_rules import Numbered, check_number, next_number
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.compositions.lineages import content_digest
@@ -207,7 +208,8 @@ class KnownFunctionRevision(Numbered):
     @property
     def release(self) -> Release:
         stage = Stage.ACTIVE if self.active else Stage.INACTIVE
-        return Release(Serial(self.number), self.digest, stage, self.labels, name=self.name)
+        version, labels = Serial(self.number), self.labels
+        return Release(version, self.digest, stage, labels, self.gate, name=self.name)
 
 
 def known_revision(obj: ReadOnlyObject) -> KnownFunctionRevision:
@@ -224,6 +226,8 @@ def known_revision(obj: ReadOnlyObject) -> KnownFunctionRevision:
         frozenset(filter(None, annotations.get(COPIED, "").split(","))),
         annotations.get(ENDPOINT, ""),
         "deletionTimestamp" in metadata,
+        gate=gate_in(annotations),
+        is_marked=STATE in annotations,
     )
 
 
@@ -254,15 +258,11 @@ def relabelled(known: KnownFunctionRevision, function: DesiredFunction) -> Known
     own = {name: text for name, text in function.labels.items() if name != PACKAGE}
     others = {name: text for name, text in known.labels.items() if name not in known.copied}
     there = "" if known.is_copied_address else known.address
-    return KnownFunctionRevision(
-        known.name,
-        known.number,
-        known.digest,
-        known.active,
-        {**others, **own, PACKAGE: function.name},
-        frozenset({*own, *((ENDPOINT,) if function.address else ())}),
-        function.address or there,
-        known.deleting,
+    return replace(
+        known,
+        labels={**others, **own, PACKAGE: function.name},
+        copied=frozenset({*own, *((ENDPOINT,) if function.address else ())}),
+        address=function.address or there,
     )
 
 
@@ -278,6 +278,9 @@ def revision_object(known: KnownFunctionRevision, owner: ReadOnlyObject) -> dict
         "blockOwnerDeletion": True,
     }
     annotations = {name: text for name, text in _annotations(known).items() if text is not None}
+    if known.gate is not None:
+        # Create the revision with its gate, so that it is closed from the beginning.
+        annotations |= {k: v for k, v in gate_annotations(known.gate).items() if v is not None}
     return {
         "apiVersion": f"{GROUP}/{STORED}",
         "kind": FUNCTION_REVISIONS.kind,
@@ -306,6 +309,8 @@ def revision_patch(before: KnownFunctionRevision, after: KnownFunctionRevision) 
     }
     said = _annotations(before)
     annotations = {k: v for k, v in _annotations(after).items() if v != said[k]}
+    if (before.gate, before.is_marked) != (after.gate, after.is_marked):
+        annotations |= gate_annotations(after.gate)
     spec: dict[str, Any] = {}
     if before.number != after.number:
         spec["revision"] = after.number

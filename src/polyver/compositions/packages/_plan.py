@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._revision_rules import distinct, number_of_now
+from polyver.compositions._revision_rules import distinct, number_of_now, republished, undecided
 from polyver.compositions.names import revision_name
 from polyver.compositions.packages._functions import (
     DesiredFunction,
@@ -21,7 +21,7 @@ from polyver.compositions.packages._functions import (
     new_revision,
     relabelled,
 )
-from polyver.compositions.packages._uses import StepFunctionUse, selected_in
+from polyver.compositions.packages._uses import FunctionPin, StepFunctionUse, selected_in
 from polyver.core import listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
@@ -86,22 +86,33 @@ def decide(
     known: Sequence[KnownFunctionRevision],
     digest: str | None,
     uses: Sequence[StepFunctionUse] | None = (),
+    *,
+    pins: Mapping[FunctionPin, tuple[str, ...]] | None = None,
+    policy: str = "",
 ) -> FunctionPlan:
     """Make the plan for a Function.
 
     Without a digest, the content of the package is unknown, and no revision is created. If `uses`
     is None, the users of the Function are unknown, and no revision is deactivated or deleted.
+
+    `pins` are the composite resources by the revisions with which they were composed: these
+    revisions stay active. `policy` is the Ready RolloutPolicy of the Function; it closes a revision
+    that becomes the newest.
     """
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)
     if refusal is not None:
         return FunctionPlan(refusals=(refusal,))
     there = _distinct(known)
-    current = _bring(function, there, digest)
+    for name in undecided(there.values()) if policy else ():
+        there[name] = republished(there[name], policy)
+    current = _bring(function, there, digest, policy)
     for name in _wanted(function, there):
         there[name] = replace(there[name], active=True)
     selected = selected_in(uses or (), lineage_of(function.name, there.values()))
     holding: Selected = selected if function.strict else {}
+    if function.strict or any(each.gate for each in there.values()):
+        holding = _joined(holding, _composing(there, pins or {}))
     if uses is None and function.strict:
         holding = dict.fromkeys(there, _UNKNOWN)
     postponed = [*_deactivate(function, there, holding)]
@@ -163,8 +174,29 @@ def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunction
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
+def _composing(
+    there: Mapping[str, KnownFunctionRevision], pins: Mapping[FunctionPin, tuple[str, ...]]
+) -> Selected:
+    """Return the composite resources by the revisions that they use, or may return to."""
+    found: dict[str, tuple[str, ...]] = {}
+    for pin, composites in pins.items():
+        used = there.get(pin.revision)
+        may_return = used is not None and used.gate is not None
+        for name in (pin.revision, *((pin.previous,) if may_return else ())):
+            found[name] = (*found.get(name, ()), *composites)
+    return found
+
+
+def _joined(one: Selected, other: Selected) -> Selected:
+    names = dict.fromkeys((*one, *other))
+    return {name: (*one.get(name, ()), *other.get(name, ())) for name in names}
+
+
 def _bring(
-    function: DesiredFunction, there: dict[str, KnownFunctionRevision], digest: str | None
+    function: DesiredFunction,
+    there: dict[str, KnownFunctionRevision],
+    digest: str | None,
+    policy: str,
 ) -> str:
     """Give the highest number to the revision with the desired content. Return its name."""
     if digest is None:
@@ -172,23 +204,29 @@ def _bring(
     name = revision_name(function.name, digest)
     found, number = there.get(name), number_of_now(there, name)
     if found is None:
-        there[name] = new_revision(function, digest, number)
+        made = new_revision(function, digest, number)
+        there[name] = republished(made, policy) if there else made
     elif not found.deleting:  # one that is being deleted is created again afterwards
-        there[name] = relabelled(replace(found, number=number), function)
+        newest = republished(found, policy) if number != found.number else found
+        there[name] = relabelled(replace(newest, number=number), function)
     return name
 
 
 def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
     """Return the names of the revisions that must be active.
 
-    With automatic activation, these are the revisions with the highest numbers. Otherwise, these
-    are the revisions that users have activated.
+    With automatic activation, these are the open revisions with the highest numbers, and newer
+    revisions that a rollout brings to composite resources. Otherwise, these are the revisions that
+    users have activated.
     """
     if not function.automatic:
         return {name for name, each in there.items() if each.active}
     staying = [each for each in there.values() if not each.deleting]
     releases = lineage_of("", staying).releases
-    return {each.name for each in releases[-function.active_limit :]}
+    opened = [each for each in releases if each.gate is None]
+    newer = releases[releases.index(opened[-1]) + 1 :] if opened else releases
+    moving = [each for each in newer if each.gate is not None and not each.gate.returns]
+    return {each.name for each in (*opened[-function.active_limit :], *moving)}
 
 
 def _deactivate(

@@ -1,23 +1,29 @@
-"""The users of functions: steps of relevant CompositionRevisions that select function revisions.
+"""The users of functions: steps of relevant CompositionRevisions, and composite resources.
 
 A CompositionRevision is relevant if a composite resource uses it. It is also relevant if it is the
-newest revision of its Composition, because new composite resources would use this revision.
+newest revision of its Composition, because new composite resources would use this revision. A
+composite resource uses the function revisions with which it was last composed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.names import COMPOSITION
-from polyver.core import Dependent, Index, Lineage, Selector, Serial, Stage, affected
+from polyver.core import Dependent, Gate, Index, Lineage, Pin, Selector, Serial, Stage, affected
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
     "CompositionPipeline",
+    "FunctionPin",
+    "StepCall",
     "StepFunctionUse",
+    "calls_in",
+    "pins_in",
     "pipeline_of",
     "revision_used",
     "selected_in",
@@ -33,10 +39,15 @@ class StepFunctionUse:
     """The name `CompositionRevision NAME`, and the path of the step."""
     function: str
     selector: Selector
+    step: str = ""
+    """The name of the step."""
 
 
 def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
     """Return, for each revision of a function, the steps that select it.
+
+    During a rollout, a step selects two revisions: the one that the rollout brings to some
+    composite resources, and the one that the others use.
 
     If no active revision matches a step, the step counts as a user of the inactive revision that it
     would select. Otherwise polyver could delete a revision that a step needs.
@@ -50,6 +61,27 @@ def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[st
     )
     if not len(index):
         return {}
+    found: dict[str, set[str]] = {}
+    for each in _with_and_without_rollouts(lineage):
+        for name, steps in _selected(index, each).items():
+            found.setdefault(name, set()).update(steps)
+    return {name: tuple(sorted(steps)) for name, steps in found.items()}
+
+
+def _with_and_without_rollouts(lineage: Lineage) -> Iterator[Lineage]:
+    """Yield the lineage as it is for followers that see no release of a rollout, and for all."""
+    gates = [each.gate for each in lineage]
+    if not any(gates):
+        yield lineage
+        return
+    closed = [each and Gate(each.rollout) for each in gates]
+    opened = [each and (each if each.returns else None) for each in gates]
+    for some in (closed, opened):
+        releases = [replace(r, gate=gate) for r, gate in zip(lineage, some, strict=True)]
+        yield Lineage(lineage.name, releases)
+
+
+def _selected(index: Index, lineage: Lineage) -> Mapping[str, set[str]]:
     every = Lineage(lineage.name, [replace(each, stage=Stage.ACTIVE) for each in lineage])
     now = affected(index, every, lineage)
     without = {_place(loss.dependent) for loss in now.losses}
@@ -58,7 +90,7 @@ def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[st
     found: dict[str, set[str]] = {}
     for move in moves:
         found.setdefault(move.to.name, set()).add(move.dependent.name)
-    return {name: tuple(sorted(dependents)) for name, dependents in found.items()}
+    return found
 
 
 def _place(dependent: Dependent) -> tuple[str, str]:
@@ -102,7 +134,8 @@ def _uses(obj: ReadOnlyObject) -> Iterator[StepFunctionUse]:
                 f"spec.pipeline[{place}]",
                 metadata.get("uid", ""),
             )
-            yield StepFunctionUse(dependent, function, step_selector(step))
+            name = str(mapping(step).get("step") or "")
+            yield StepFunctionUse(dependent, function, step_selector(step), name)
 
 
 def revision_used(composite: ReadOnlyObject) -> str:
@@ -113,6 +146,49 @@ def revision_used(composite: ReadOnlyObject) -> str:
     spec = mapping(composite.get("spec"))
     inside = mapping(spec.get("crossplane"))
     return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
+
+
+class StepCall(NamedTuple):
+    """The function revision that a step called when a composite resource was last composed."""
+
+    step: str
+    function: str
+    pin: Pin
+    previous: Pin | None = None
+    """The function revision that the step called before."""
+
+
+def calls_in(composite: ReadOnlyObject) -> tuple[StepCall, ...]:
+    """Return the function revisions with which a composite resource was last composed."""
+    steps = mapping(composite.get("status")).get("pipeline")
+    known = [mapping(each) for each in (steps if isinstance(steps, list) else ())]
+    return tuple(
+        StepCall(
+            str(each.get("step")),
+            str(each.get("function")),
+            Pin(str(each.get("revision")), str(each.get("digest") or "")),
+            Pin(previous["revision"], previous.get("digest") or "") if previous else None,
+        )
+        for each in known
+        for previous in (mapping(each.get("previous")),)
+    )
+
+
+class FunctionPin(NamedTuple):
+    """A function revision that composed a composite resource, and the one before it."""
+
+    function: str
+    revision: str
+    previous: str
+    """A rollback returns the composite resource to this revision; empty if there is none."""
+
+
+def pins_in(composite: ReadOnlyObject) -> frozenset[FunctionPin]:
+    """Return the function revisions that a composite resource uses, and those before them."""
+    return frozenset(
+        FunctionPin(each.function, each.pin.release, each.previous.release if each.previous else "")
+        for each in calls_in(composite)
+    )
 
 
 def uses_in(

@@ -1,1 +1,1 @@
-"""The part of the web page about functions and compositions."""
+"""Data of the web page about functions and compositions."""

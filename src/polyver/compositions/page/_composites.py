@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from polyver.client import GroupVersionResource, Key
 from polyver.compositions._revision_rules import COMPOSITIONS, REVISIONS
@@ -22,9 +21,15 @@ from polyver.compositions.decisions import (
     read_definition,
 )
 from polyver.compositions.decisions import KnownCompositionRevision as Known
-from polyver.compositions.packages import CompositionPipeline, pipeline_of
+from polyver.compositions.names import PREVIOUS
+from polyver.compositions.packages import (
+    CompositionPipeline,
+    StepFunctionUse,
+    calls_in,
+    pipeline_of,
+)
 from polyver.core import Lineage, Pin
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.web.sources import (
     LineageKey,
     LineageRequest,
@@ -55,7 +60,7 @@ class CompositionRevisionView:
     pipeline: CompositionPipeline
     known: Known
     target: str
-    """API version and kind of the composite resources that the revision is for."""
+    """The API version and kind of the composite resources for which the revision can be used."""
 
 
 def composition_of(obj: Object) -> CompositionRevisionView:
@@ -67,17 +72,14 @@ def composition_of(obj: Object) -> CompositionRevisionView:
 
 @dataclass(frozen=True, slots=True)
 class CompositeKindView:
-    """A kind of composite resources: its definition, and the resource that the page watches."""
+    """A kind of composite resources: its definition, and the API resource that the page watches."""
 
     defined: CompositeKind
     resource: GroupVersionResource
 
 
 def kind_of(obj: Object) -> CompositeKindView | None:
-    """Return the kind that a CompositeResourceDefinition defines.
-
-    Return None if the definition is invalid.
-    """
+    """Return the kind that a CompositeResourceDefinition defines; None if it is invalid."""
     if check_definition(obj):
         return None
     defined, spec = read_definition(obj), obj["spec"]
@@ -89,9 +91,11 @@ def kind_of(obj: Object) -> CompositeKindView | None:
 
 
 def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
-    """Return the fields of a composite resource that are kept in memory."""
+    """Parse a composite resource, and keep only the fields that the page needs."""
     metadata = obj["metadata"]
     about = {k: metadata[k] for k in ("name", "namespace", "uid", "labels") if metadata.get(k)}
+    if previous := (metadata.get("annotations") or {}).get(PREVIOUS):
+        about["annotations"] = {PREVIOUS: previous}
     light: Object = {
         "apiVersion": kind.defined.api_version,
         "kind": kind.defined.kind,
@@ -104,7 +108,7 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
 def where_composition(name: str) -> LineageKey:
     """Return the key of a Composition's lineage.
 
-    The key contains a slash, unlike the keys of functions.
+    The key contains a slash, so it differs from the keys of all functions.
     """
     return LineageKey(CAPABILITY, f"composition/{name}")
 
@@ -114,7 +118,7 @@ def lineage_of(name: str, revisions: Iterable[CompositionRevisionView]) -> Linea
 
 
 def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView]) -> PageLineage:
-    """Build the view of a Composition."""
+    """Build the view of a Composition with its revisions."""
     lineage = lineage_of(name, revisions.values())
     newest = revisions[lineage.releases[-1].name]
     details = {each: ReleaseDetails(_steps(known.pipeline)) for each, known in revisions.items()}
@@ -142,11 +146,15 @@ def places_of(
     used: CompositionRevisionView | None,
     is_there: Callable[[str], bool],
 ) -> list[LineageRequest | UnresolvedRequest]:
-    """Return the requests of a composite resource: for its Composition, and for functions."""
+    """Return the requests of a composite resource: for its Composition, and for each function.
+
+    `used` is the CompositionRevision that it uses. `is_there` reports whether a function exists.
+    """
     found: list[LineageRequest | UnresolvedRequest] = [_asked_composition(composite, lineage)]
-    for place, use in enumerate(used.pipeline.uses if used is not None else ()):
+    for use in used.pipeline.uses if used is not None else ():
         at = f"{use.dependent.name}, {use.dependent.at}"
-        dependent = composite.dependent(at, _recorded(composite.obj, place, use.function))
+        pin, previous = _recorded(composite.obj, use)
+        dependent = composite.dependent(at, pin, previous=previous)
         if is_there(use.function):
             where = LineageKey(CAPABILITY, use.function)
             found.append(
@@ -169,9 +177,12 @@ def _asked_composition(
     return LineageRequest(dependent, where_composition(name), str(selector), selector, policy)
 
 
-def _recorded(obj: Mapping[str, Any], place: int, function: str) -> Pin | None:
-    """Return the revision that a step called when the composite resource was last composed."""
-    for each in obj["status"]["pipeline"][place : place + 1]:
-        if each["function"] == function:
-            return Pin(each["revision"], each.get("digest", ""))
-    return None
+def _recorded(obj: ReadOnlyObject, use: StepFunctionUse) -> tuple[Pin | None, Pin | None]:
+    """Return the pin of the revision that a step called last, and of the one before it.
+
+    Each is None if there is no such call.
+    """
+    for each in calls_in(obj):
+        if (each.step, each.function) == (use.step, use.function):
+            return each.pin, each.previous
+    return None, None

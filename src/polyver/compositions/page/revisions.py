@@ -1,7 +1,8 @@
 """Page source of functions and compositions: the lineages of their revisions, and the users.
 
-The users of functions are steps of CompositionRevisions. The page shows steps of the revisions in
-use, and of the newest revision of each Composition, which a new composite resource would use.
+The users of functions are steps of CompositionRevisions. The page shows the steps of the revisions
+in use, and the steps of the newest revision of each Composition, because a new composite resource
+would use that revision.
 """
 
 from __future__ import annotations
@@ -84,20 +85,20 @@ class RevisionsSource(PageSource):
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}
         self._revisions: dict[str, dict[str, _Revision]] = {}
-        """Function revisions, by function and name."""
+        """Function revisions, by the name of the function and the name of the revision."""
         self._compositions: dict[str, dict[str, CompositionRevisionView]] = {}
-        """Composition revisions, by Composition and name."""
+        """CompositionRevisions, by the name of the Composition and the name of the revision."""
         self._asking: dict[str, set[str]] = {}
-        """For each Composition: the CompositionRevisions whose requests the page shows."""
+        """For each Composition, the names of the revisions whose steps the page shows."""
         self._crds: set[str] = set()
         """Names of the CRDs of composite resources."""
         self._kinds: dict[str, CompositeKindView] = {}
-        """Kinds of composite resources, by the names of their CompositeResourceDefinitions."""
+        """Kinds of composite resources, by the name of their CompositeResourceDefinition."""
         self._composites: dict[tuple[GroupVersionResource, Key], Composite] = {}
         self._users: dict[str, set[tuple[GroupVersionResource, Key]]] = {}
-        """Composite resources that use each Composition."""
+        """Composite resources that use a Composition, by the name of the Composition."""
         self._used: dict[str, Counter[str]] = {}
-        """Number of composite resources that use each revision, by Composition."""
+        """Number of composite resources that use each revision, by the name of the Composition."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -165,7 +166,7 @@ class RevisionsSource(PageSource):
     def _count(self, change: Change[Composite]) -> None:
         """Count the composite resources that use each revision of a Composition.
 
-        Update the page when a revision gets its first user or loses its last user.
+        If a revision gets its first user or loses its last user, update the page.
         """
         for known, number in ((change.before, -1), (change.after, 1)):
             if known is not None:
@@ -227,7 +228,10 @@ class RevisionsSource(PageSource):
             self._show_composition(known.pipeline.composition, name)
 
     def _show_composition(self, composition: str, revision: str) -> None:
-        """Update the view of a Composition, and the requests that a changed revision affects."""
+        """Update the view of a Composition after a change of its revision `revision`.
+
+        Also update the requests that this change affects.
+        """
         where, revisions = where_composition(composition), self._compositions.get(composition)
         was_there = self._book.get(where) is not None
         if revisions:
@@ -264,7 +268,7 @@ class RevisionsSource(PageSource):
 
 
 def _role(obj: Object) -> str:
-    """Return the purpose for which the page needs a CRD. Return "" if it does not need the CRD."""
+    """Return why the page needs a CRD; "" if it does not need the CRD."""
     metadata = obj["metadata"]
     for each in (_COMPOSITIONS, _DEFINITIONS):
         if metadata["name"] == f"{each.plural}.{each.group}":
@@ -285,9 +289,9 @@ def _revision(obj: Object) -> _Revision:
 
 
 def _problem(obj: Object, *types: str) -> str:
-    """Return the message of the first relevant condition that is False.
+    """Return the message of the first condition among `types` that is False.
 
-    Return "" if there is none.
+    Return "" if none of them is False.
     """
     conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
     wrong = [

@@ -12,6 +12,8 @@
 
 from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.pipeline._outcome import (
+    NOT_SERVED,
+    QUARANTINED,
     WOULD_DELETE,
     FailedCompositeMove,
     PipelineOutcome,
@@ -19,6 +21,8 @@ from polyver.compositions.pipeline._outcome import (
     composite_conditions,
     conclude,
     deleting_conditions,
+    failed_move_in,
+    joined,
     lost_objects,
     paused_conditions,
     published_details,
@@ -59,6 +63,8 @@ from polyver.compositions.pipeline._run import (
 
 __all__ = [
     "MOST_ROUNDS",
+    "NOT_SERVED",
+    "QUARANTINED",
     "WOULD_DELETE",
     "CallStep",
     "ComposedResource",
@@ -82,8 +88,10 @@ __all__ = [
     "decide",
     "deleting_conditions",
     "failed",
+    "failed_move_in",
     "fetched",
     "found_among",
+    "joined",
     "lost_objects",
     "observe",
     "paused_conditions",

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping
+from polyver.compositions.calls.errors import CallFailure
 from polyver.compositions.decisions import Composite, CompositeKind, Secret
 from polyver.compositions.messages import Ready
 from polyver.compositions.names import ALLOW_DELETION, PAUSED
@@ -34,6 +35,8 @@ from polyver.kube.objects.conditions import DesiredCondition, set_conditions
 from polyver.kube.objects.owners import controller_of
 
 __all__ = [
+    "NOT_SERVED",
+    "QUARANTINED",
     "WOULD_DELETE",
     "FailedCompositeMove",
     "PipelineOutcome",
@@ -41,6 +44,8 @@ __all__ = [
     "composite_conditions",
     "conclude",
     "deleting_conditions",
+    "failed_move_in",
+    "joined",
     "lost_objects",
     "paused_conditions",
     "published_details",
@@ -55,6 +60,11 @@ __all__ = [
 _OURS = frozenset({"conditions", "connectionDetails", "pipeline"})
 _FIRST = 3
 WOULD_DELETE: Final = "WouldDelete"
+NOT_SERVED: Final = "RevisionNotServed"
+QUARANTINED: Final = "Quarantined"
+_PASSING: Final = {NOT_SERVED, QUARANTINED, *(each for each in CallFailure if each.passes)}
+_CANNOT: Final = " cannot be used: "
+_AND: Final = " with "
 _FEW: Final = 5
 
 
@@ -252,10 +262,34 @@ class FailedCompositeMove:
     """Revisions that a composite resource could not move to, and the reason."""
 
     release: str
+    """The names of the new revisions: a CompositionRevision, FunctionRevisions, or both."""
     reason: str
     message: str
     passes: bool = False
     """True if another try may succeed without any change."""
+
+    @property
+    def revisions(self) -> list[str]:
+        return self.release.split(_AND)
+
+
+def joined(revisions: Iterable[str]) -> str:
+    """Return the names of the new revisions of a move as one string for messages.
+
+    >>> joined(["shop-1a2b3c4", "resize-0123456789ab"])
+    'shop-1a2b3c4 with resize-0123456789ab'
+    """
+    return _AND.join(dict.fromkeys(revisions))
+
+
+def failed_move_in(composite: ReadOnlyObject) -> FailedCompositeMove | None:
+    """Return the failed move that the condition `Updated` reports. None if no move has failed."""
+    for each in mapping(composite.get("status")).get("conditions") or ():
+        if each.get("type") == "Updated" and each.get("status") == "False":
+            release, _, message = str(each.get("message", "")).partition(_CANNOT)
+            reason = str(each.get("reason", ""))
+            return FailedCompositeMove(release, reason, message, reason in _PASSING)
+    return None
 
 
 def lost_objects(
@@ -300,7 +334,7 @@ def updated_fact(
     Return None if no move of the composite resource has ever failed.
     """
     if failed is not None:
-        message = f"{failed.release} cannot be used: {failed.message}"
+        message = f"{failed.release}{_CANNOT}{failed.message}"
         return DesiredCondition("Updated", "False", failed.reason, message)
     known = mapping(composite.get("status")).get("conditions") or ()
     if any(each["type"] == "Updated" for each in known):

@@ -1,4 +1,4 @@
-"""Composed resources: existing resources, resources to apply, and resources to delete."""
+"""Composed resources: those that exist, those to apply, and those to delete."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SERVERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ComposedResource:
-    """A composed resource to apply."""
+    """A composed resource that is to be applied."""
 
     name: str
     """The name of the resource in the pipeline."""
@@ -57,7 +57,7 @@ class ComposedResource:
 
 @dataclass(frozen=True, slots=True)
 class RemovedResource:
-    """An existing composed resource that is no longer desired."""
+    """An existing composed resource that the pipeline no longer wants."""
 
     name: str
     obj: ReadOnlyObject
@@ -68,8 +68,9 @@ def observe(
 ) -> dict[str, Resource]:
     """Return the existing composed resources, by their names in the pipeline.
 
-    `objects` are the objects in `resourceRefs`, each with its connection details. Objects with
-    another controller are left out. Raise Refusal if an object has no name in the pipeline.
+    `objects` are the objects to which `resourceRefs` refer, each with its connection details. An
+    object whose controller is not the composite resource is left out. Raise Refusal if an object
+    lacks the annotation with its name in the pipeline.
     """
     found: dict[str, Resource] = {}
     for obj, details in objects:
@@ -86,7 +87,7 @@ def observe(
 
 
 def connection_secret(obj: ReadOnlyObject) -> Secret | None:
-    """Return the Secret with the connection details of a resource. Return None if there is none."""
+    """Return the Secret to which a resource writes connection details; None if it has none."""
     reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
     namespace = reference.get("namespace") or obj["metadata"].get("namespace")
     name = reference.get("name")
@@ -96,7 +97,7 @@ def connection_secret(obj: ReadOnlyObject) -> Secret | None:
 def composed_of(
     composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[ComposedResource, ...]:
-    """Build the resources to apply, sorted by name. Raise Refusal if a resource is invalid."""
+    """Build the resources to apply, sorted by name. Raise Refusal if one of them is invalid."""
     return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
     )
@@ -105,7 +106,8 @@ def composed_of(
 def check_distinct(composite: ReadOnlyObject, made: Iterable[ComposedResource]) -> None:
     """Raise Refusal if two composed resources are the same object.
 
-    In each reconcile, the second resource would overwrite the first.
+    Otherwise, the second resource would overwrite the first one in each reconcile. Also raise
+    Refusal if one of them is the composite resource itself.
     """
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
@@ -146,9 +148,9 @@ def _composed(
 
 
 def _check(name: str, obj: ReadOnlyObject) -> None:
-    """Raise Refusal if a desired resource does not have the form of a Kubernetes object.
+    """Raise Refusal if a desired resource does not have the format of a Kubernetes object.
 
-    The API server checks everything else.
+    The API server checks everything else when the resource is applied.
     """
     if not name:
         raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
@@ -177,7 +179,7 @@ def _wrong(name: str, fact: str, at: str) -> Refusal:
 def removed_of(
     observed: Mapping[str, Resource], composed: Iterable[ComposedResource]
 ) -> tuple[RemovedResource, ...]:
-    """Return the existing resources that are not composed any more, sorted by name."""
+    """Return the existing resources that the pipeline does not compose any more, sorted by name."""
     kept = [*composed]
     wanted = {_identity(each.obj) for each in kept}
     # A resource from a file may have no metadata.name. It then has only a name in the pipeline.
@@ -201,7 +203,7 @@ def _group_kind(obj: ReadOnlyObject) -> tuple[str, str]:
 
 
 def reference_to(obj: ReadOnlyObject) -> dict[str, str]:
-    """Return the entry of an object in `resourceRefs`."""
+    """Return the entry for an object in `resourceRefs`."""
     metadata: ReadOnlyObject = obj["metadata"]
     found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     namespace = metadata.get("namespace")
@@ -209,7 +211,7 @@ def reference_to(obj: ReadOnlyObject) -> dict[str, str]:
 
 
 def shown(obj: ReadOnlyObject) -> str:
-    """Return the kind and name of an object, for messages."""
+    """Return the kind, namespace and name of an object, for messages: `ConfigMap default/a`."""
     namespace, name = (
         obj["metadata"].get("namespace"),
         obj["metadata"].get("name", "without a name"),

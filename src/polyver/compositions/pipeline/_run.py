@@ -1,11 +1,11 @@
 """A run of a pipeline as a state machine.
 
-`decide` returns the next effect of a state. An effect is one thing that the caller has to do, such
+`decide` returns the next effect for a state. An effect is one thing that the caller has to do, such
 as a call of a function. The caller performs the effect. It then passes the result and the number of
-the effect to a function of this module, which returns the next state. If the caller passes a result
-a second time, the state does not change.
+the effect to a function of this module, which returns the next state. If the caller passes the same
+result again, the state does not change.
 
-`found_among` finds the resources that a function requires among given objects.
+`found_among` finds the resources that a function requires in a list of objects.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ __all__ = [
 ]
 
 REASON: Final = "ComposeResources"
-"""The reason of an event if the function gives no reason."""
+"""The reason of an event, if the function does not set a reason."""
 MOST_ROUNDS: Final = 5
-"""Number of times that a function may change its requirements before the run fails."""
+"""Number of times that a function may change its requirements. After that, the run fails."""
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
-"""Conditions that functions must not set."""
+"""Types of conditions that polyver sets itself, so functions must not set them."""
 _CAPABILITIES = tuple(each for each in ProtocolCapability if each.value)
 _TRUTH: dict[Status, ConditionStatus] = {Status.TRUE: "True", Status.FALSE: "False"}
 _DEFINITION = "CustomResourceDefinition"
@@ -72,7 +72,7 @@ Data = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class PipelineEvent:
-    """An event about the composite resource."""
+    """An event to emit about the composite resource."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -81,7 +81,7 @@ class PipelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFailure:
-    """The reason why a run failed. `reason` is one word, for conditions."""
+    """The reason why a run failed: `reason` is one word, for conditions."""
 
     reason: str
     message: str
@@ -93,7 +93,7 @@ class PipelineFailure:
 
 @dataclass(frozen=True, slots=True)
 class FoundRequirements:
-    """The resources and schemas that were found for the requirements of a function."""
+    """The resources and schemas that were found for the requirements of a function, by name."""
 
     resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     extra_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
@@ -102,32 +102,35 @@ class FoundRequirements:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRun:
-    """The state of a run. The steps are resolved before the run starts, and do not change."""
+    """The state of a run.
+
+    The function revision of each step is chosen before the run starts, and does not change.
+    """
 
     observed: State
     steps: tuple[ResolvedStep, ...]
     credentials: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
-    """Credentials of each step, by their names in the step."""
+    """Credentials by the name of the step, and then by their name in this step."""
     place: int = 0
-    """Index of the current step. If all steps are done, the number of steps."""
+    """Index of the current step. After the last step, the number of steps."""
     number: int = 0
-    """Number of results so far. The next effect has this number."""
+    """Number of results that were passed so far. It is also the number of the next effect."""
     rounds: int = 0
     """Number of times that the current function has changed its requirements."""
     asked: Requirements = field(default_factory=Requirements)
-    """The last requirements of the current function."""
+    """The requirements in the last response of the current function."""
     awaited: Requirements | None = None
-    """Requirements to fetch before the current function is called. None if there are none."""
+    """Requirements to look up before the current function is called; None if there are none."""
     given: FoundRequirements = field(default_factory=FoundRequirements)
-    """Resources that the Composition passes to the function of the current step."""
+    """Resources that the Composition itself requires for the current step."""
     found: FoundRequirements = field(default_factory=FoundRequirements)
-    """Resources that the current function required in its last response."""
+    """Resources and schemas that the current function required in its last response."""
     desired: State = field(default_factory=State)
     context: dict[str, Any] | None = field(default_factory=dict)
     events: tuple[PipelineEvent, ...] = ()
     conditions: tuple[DesiredCondition, ...] = ()
     ttl: float | None = None
-    """Seconds for which the result is valid, if a function limits it."""
+    """Seconds for which the result of the run is valid; None if no function limits this time."""
     failure: PipelineFailure | None = None
 
     @property
@@ -143,7 +146,10 @@ def secrets_of(steps: Iterable[ResolvedStep]) -> set[Secret]:
 def start(
     observed: State, steps: tuple[ResolvedStep, ...], secrets: Mapping[Secret, Data] | None = None
 ) -> PipelineRun:
-    """Build the state of a new run. Raise Refusal if a Secret of a step is missing."""
+    """Build the initial state of a run.
+
+    Raise Refusal if a Secret that a step references is not in `secrets`.
+    """
     known = secrets or {}
     credentials = {step.name: _credentials(step, known) for step in steps if step.credentials}
     told = [PipelineEvent("Warning", REASON, each) for step in steps for each in step.warnings]
@@ -161,7 +167,7 @@ def _credentials(step: ResolvedStep, known: Mapping[Secret, Data]) -> dict[str, 
 
 
 def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | None:
-    """Return the requirements that the Composition sets for a step. Return None if it sets none."""
+    """Return the requirements that the Composition sets for a step; None if it sets none."""
     if place == len(steps) or not steps[place].requirements:
         return None
     return Requirements(resources=steps[place].requirements)
@@ -178,7 +184,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Effect: look up required resources. If a resource is missing, its result is empty."""
+    """Effect: look up required resources. If none matches a requirement, its result is empty."""
 
     number: int
     step: ResolvedStep
@@ -187,14 +193,14 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Effect: none. The run is over; it was successful or has failed."""
+    """Effect: do nothing, because the run has ended. It was successful, or it has failed."""
 
 
 Effect = CallStep | Fetch | Done
 
 
 def decide(run: PipelineRun) -> Effect:
-    """Return the next effect of a run."""
+    """Return the next effect for a run."""
     if run.is_over:
         return Done()
     step = run.steps[run.place]
@@ -215,7 +221,7 @@ def decide(run: PipelineRun) -> Effect:
 
 
 def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> PipelineRun:
-    """Return the state after required resources were looked up."""
+    """Return the state after the caller has looked up required resources."""
     if run.is_over or number != run.number or run.awaited is None:
         return run
     first = run.rounds == 0
@@ -229,7 +235,7 @@ def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> Pipeline
 
 
 def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
-    """Return the state after a call or a lookup failed. `reason` is one word."""
+    """Return the state after a failed call or lookup. `reason` is one word, for conditions."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]
@@ -238,7 +244,7 @@ def failed(run: PipelineRun, number: int, reason: str, message: str) -> Pipeline
 
 
 def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
-    """Return the state after the function of the current step responded."""
+    """Return the state after the function of the current step has responded."""
     if run.is_over or number != run.number or run.awaited is not None:
         return run
     fatal = next((each for each in response.results if each.severity is Severity.FATAL), None)
@@ -267,7 +273,7 @@ def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
 
 
 def _asking(run: PipelineRun, response: Response) -> PipelineRun:
-    """Return the state after the current function changed its requirements."""
+    """Return the state after the current function has changed its requirements."""
     if run.rounds == MOST_ROUNDS:
         message = f"its requirements did not stabilize after {MOST_ROUNDS + 1} calls"
         return failed(run, run.number, "UnstableRequirements", message)
@@ -282,7 +288,7 @@ def _asking(run: PipelineRun, response: Response) -> PipelineRun:
 
 
 def _telling(run: PipelineRun, response: Response, results: tuple[Result, ...]) -> PipelineRun:
-    """Return the state with the events and conditions of a response added."""
+    """Return the state with the events and conditions from a response added."""
     step = run.steps[run.place]
     ours = [each for each in response.conditions if each.type not in SYSTEM]
     others = [each.type for each in response.conditions if each.type in SYSTEM]
@@ -314,8 +320,8 @@ def _fact(condition: Condition) -> DesiredCondition:
 def found_among(wanted: Requirements, objects: Iterable[ReadOnlyObject]) -> FoundRequirements:
     """Find the objects that match each requirement, sorted by namespace and name.
 
-    Schemas are read from CustomResourceDefinitions. Raise Refusal if a requirement has neither a
-    name nor labels.
+    The schemas come from the CustomResourceDefinitions among the objects. Raise Refusal if a
+    requirement has neither a name nor labels.
     """
     there = sorted(objects, key=_name)
     return FoundRequirements(

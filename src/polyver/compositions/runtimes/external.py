@@ -1,4 +1,4 @@
-"""Runtime for function revisions that external servers serve. Annotations contain the addresses."""
+"""Runtime for function revisions that external servers serve, at addresses from annotations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECURE = "https://"
 
 
 class InvalidAddress(PolyverError):
-    """The string is not the address of a function."""
+    """The string is not a valid address of a function."""
 
 
 class FunctionAddress(NamedTuple):
@@ -52,7 +52,7 @@ def read_address(text: str) -> FunctionAddress:
 
 
 def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
-    """Build the endpoint for calls of a revision from `status.endpoint` of the FunctionRevision."""
+    """Build the endpoint for calls of a revision from `status.endpoint` of its FunctionRevision."""
     if endpoint.startswith(_PLAIN):
         return Endpoint(name, endpoint.removeprefix(_PLAIN))
     return Endpoint(name, endpoint, trust)
@@ -64,15 +64,15 @@ class ProbeTiming:
 
     every: float = 10.0
     while_silent: float = 1.0
-    """Interval while the server does not answer."""
+    """Interval between probes while the server does not answer."""
     answer: float = 5.0
     """Timeout of one probe."""
     silence: float = 30.0
-    """If a revision does not answer for this time, it is not called any more."""
+    """If a revision does not answer for this time, polyver does not call it any more."""
 
 
 class ExternalRuntime:
-    """Probes the external servers that serve function revisions."""
+    """Sends health probes to the external servers that serve function revisions."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ExternalRuntime:
         asking: ProbeTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create a runtime. `trust` returns the certificates for probes of a revision."""
+        """Create a runtime. `trust` returns the certificates for the probes of a revision."""
         self._trust = trust
         self._asking = asking or ProbeTiming()
         self._clock: Clock = clock or SystemClock()

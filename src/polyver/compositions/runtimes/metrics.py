@@ -18,15 +18,19 @@ class Figures:
 
     revision: str
     up: bool
-    """True if the revision can be called now."""
+    """True if polyver can call the revision now."""
     restarts: int = 0
-    """Number of restarts after the process of the revision exited by itself. 0 if the runtime
-    starts no processes.
+    """Number of restarts because the process of the revision exited by itself.
+
+    It is 0 if the runtime starts no processes.
     """
 
 
 def collector(figures: Callable[[], Iterable[Figures]]) -> Collector:
-    """Build a collector for a Prometheus registry. This imports the Prometheus library."""
+    """Return a collector for a Prometheus registry.
+
+    The Prometheus library is imported only when this function is called.
+    """
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 

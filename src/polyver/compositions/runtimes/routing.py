@@ -1,4 +1,4 @@
-"""Runtime that delegates each function revision to one of two other runtimes."""
+"""Runtime that passes each function revision on to one of two other runtimes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ __all__ = ["ChosenRuntime"]
 
 
 class ChosenRuntime:
-    """Delegates each function revision to the external runtime or to the configured runtime."""
+    """Passes each function revision on to the external runtime, or to the configured runtime."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
-        """Create a runtime.
-
-        `external` serves the revisions that have an address. `configured` serves all other
-        revisions.
-        """
+        """Create a runtime. `external` serves revisions with an address, `configured` the rest."""
         self._external = external
         self._configured = configured
         self._by: dict[str, Runtime] = {}

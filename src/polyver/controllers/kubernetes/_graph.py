@@ -40,7 +40,7 @@ _REMEMBERED = 10_000
 
 
 class Coordinates(NamedTuple):
-    """The object that an owner reference points to."""
+    """The identity of the object to which an owner reference points."""
 
     group: str
     kind: str
@@ -55,7 +55,7 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: dict[str, ObjectIdentity] = {}
         self.served: dict[tuple[str, str], ResourceKind] = {}
-        """The kinds that owner references can name now, by apiVersion and kind."""
+        """The kinds that the server serves now, by apiVersion and kind."""
         self._dependents: dict[str, set[str]] = {}
         self._blocking: dict[str, set[str]] = {}
         self._absent: OrderedDict[Coordinates, None] = OrderedDict()
@@ -76,7 +76,7 @@ class Graph:
                 self._blocking.setdefault(owner.uid, set()).add(node.uid)
 
     def remove(self, uid: str) -> None:
-        """Record that an object is gone for good."""
+        """Record that an object has been deleted."""
         node = self.nodes.get(uid)
         if node is not None:
             kind = node.kind
@@ -90,32 +90,32 @@ class Graph:
             self._unlink(node)
 
     def lose(self, owner: Coordinates) -> None:
-        """Record that an owner does not exist; drop the oldest record if there are too many."""
+        """Record that an owner does not exist; of too many records, drop the oldest one."""
         self._absent[owner] = None
         self._absent.move_to_end(owner)
         if len(self._absent) > _REMEMBERED:
             self._absent.popitem(last=False)
 
     def lost(self, item: ObjectIdentity, owner: Owner) -> bool:
-        """Report whether an owner of an item is known not to exist."""
+        """Report whether it is known that an owner of an object does not exist."""
         return any(
             Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid) in self._absent
             for namespace in {item.namespace, ""}
         )
 
     def dependents(self, uid: str) -> Set[str]:
-        """Return the uids of the dependents of an object, without the object itself."""
+        """Return the uids of the dependents of an object, never the uid of the object itself."""
         return self._dependents.get(uid, _NOBODY) - {uid}
 
     def has_dependents(self, uid: str) -> bool:
         return _others(self._dependents.get(uid, _NOBODY), uid)
 
     def is_blocked(self, uid: str) -> bool:
-        """Report whether a foreground deletion of an object must wait for dependents."""
+        """Report whether the foreground deletion of an object must still wait for dependents."""
         return _others(self._blocking.get(uid, _NOBODY), uid)
 
     def owners(self, node: ObjectIdentity) -> Iterator[ObjectIdentity]:
-        """Yield the owners of an object that are in the graph."""
+        """Yield those owners of an object that are in the graph."""
         for owner in node.owners:
             found = self.nodes.get(owner.uid)
             if found is not None:
@@ -136,12 +136,12 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted by the policy Foreground: dependents first."""
+    """Report whether an object is being deleted in the foreground: after its dependents."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted by the policy Orphan, which keeps dependents."""
+    """Report whether an object is being deleted with the policy Orphan: without dependents."""
     return node.deleting and ORPHAN in node.finalizers
 
 
@@ -166,7 +166,7 @@ class SetOwners:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Remove a finalizer, so that the deletion can complete."""
+    """Remove a finalizer of an object, so that the API server can delete the object."""
 
     item: ObjectIdentity
     finalizer: str
@@ -174,7 +174,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Report an owner that cannot own the object, because the two are in different namespaces."""
+    """Report that an owner reference is invalid, because the owner is in another namespace."""
 
     item: ObjectIdentity
     owner: Owner
@@ -184,18 +184,18 @@ Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
 class CollectionPlan(NamedTuple):
-    """The garbage collector's actions for an object, or the data that it must read first."""
+    """What the garbage collector must do for an object, or what it must read to decide."""
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()
-    """Owners that are not in the graph. Read them from the server, and call `plan` again."""
+    """Owners that are not in the graph. Read them from the server, and then call `plan` again."""
     unserved: bool = False
-    """True if the kind of an owner is not served.
+    """True if the server does not serve the kind of an owner.
 
-    The object is then kept until the kinds change.
+    The object is then kept, and `plan` must be called again when the served kinds change.
     """
     unsure: bool = False
-    """True if the decision must wait until all dependents of the object are known."""
+    """True if not all dependents of the object are known yet. Call `plan` again later."""
 
 
 _NOTHING = CollectionPlan()
@@ -210,12 +210,11 @@ def plan(
     seen: Mapping[str, ObjectIdentity] | None = None,
     complete: bool = True,
 ) -> CollectionPlan:
-    """Decide what to do about an object.
+    """Decide what the garbage collector does about an object.
 
-    `seen` has owners that were read from the server, by uid. `complete` is True if all dependents
-    of the object are known.
-
-    The cost depends on the owners of this object, not on the number of all objects.
+    `seen` has the owners that were read from the server, by uid. `complete` is True if all
+    dependents of the object are known. The cost depends on the number of owners of this object, not
+    on the number of all objects.
     """
     item = graph.nodes.get(uid)
     if item is None:
@@ -279,7 +278,7 @@ def _by_owners(
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
-    """Return the propagation policy in the object's finalizers; by default Background."""
+    """Return the propagation policy in the finalizers of an object; by default Background."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
@@ -307,13 +306,19 @@ def _state(
 
 
 def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
-    """Return the identity that an owner must have to own the item, with kind, name and uid."""
+    """Return the identity that an object must have to be the owner which a reference names.
+
+    `item` is the object that has the owner reference, and `kind` is the kind of the owner.
+    """
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 
 
 def _elsewhere(graph: Graph, item: ObjectIdentity, owner: Owner) -> bool:
-    """Report whether the owner exists in a namespace from which it cannot own this object."""
+    """Report whether an owner exists, but in another namespace than the object.
+
+    From another namespace, it cannot own the object.
+    """
     found = graph.nodes.get(owner.uid)
     if found is None or not found.namespace or found.namespace == item.namespace:
         return False
@@ -330,7 +335,7 @@ def _unblock(item: ObjectIdentity) -> CollectionPlan:
 
 
 def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
-    """Report whether the deletion of an object waits for itself through a cycle of owners."""
+    """Report whether the deletion of an object waits for itself, through a cycle of owners."""
     waiting, done = [item], set[str]()
     while waiting:
         for owner in waiting.pop().owners:
@@ -346,7 +351,10 @@ def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
 
 
 def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
-    """Return the uids of objects to reconcile after a change. The graph already has the change."""
+    """Return the uids of the objects to reconcile after a change of one object.
+
+    The change must already be in the graph.
+    """
     found: dict[str, None] = {}
     if before is not None and after is not None:
         same = structs.replace(before, resource_version=after.resource_version) == after

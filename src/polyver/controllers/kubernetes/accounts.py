@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Creates the ServiceAccount and the ConfigMap in each namespace, also after a deletion."""
+    """Creates the ServiceAccount and the CA ConfigMap in each namespace, again if deleted."""
 
     name = "accounts"
 
@@ -84,15 +84,15 @@ class AccountController(Controller[str]):
 
 
 def _is_over(error: ApiError) -> bool:
-    """Report whether a failed create needs no retry.
+    """Report whether a failed create request need not be sent again.
 
-    It needs no retry if the object exists, or if the namespace is terminating or gone.
+    This is so if the object exists already, or if the namespace is terminating or gone.
     """
     return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
 
 
 def is_terminating(error: ApiError) -> bool:
-    """Report whether a create failed because the namespace is terminating."""
+    """Report whether a server refused to create an object because its namespace is terminating."""
     causes = (error.details or {}).get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
@@ -104,7 +104,10 @@ def account(namespace: str) -> Object:
 
 
 def published(found: Object | None, namespace: str, ca: str) -> Object:
-    """Return the wanted ConfigMap; keep the annotations and labels of the existing ConfigMap."""
+    """Return the ConfigMap with the CA certificates, as it should be.
+
+    Annotations and labels of the existing ConfigMap `found` are kept.
+    """
     made: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

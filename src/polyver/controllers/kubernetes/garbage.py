@@ -60,7 +60,11 @@ class GarbageCollector(Controller[str]):
     def __init__(
         self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
     ) -> None:
-        """`settling` is the time in seconds to wait before orphaning: watch events may be late."""
+        """Create the garbage collector.
+
+        Before it orphans the dependents of an object, it waits `settling` seconds, because watch
+        events about new dependents may arrive late.
+        """
         self._client = client
         self._settling = settling
         self._orphaning: dict[str, float] = {}
@@ -98,9 +102,9 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Remove objects of a kind that is no longer watched from the graph.
+        """Remove the objects of a kind that is no longer watched from the graph.
 
-        Their dependents are not deleted.
+        It is unknown whether these objects still exist, so their dependents are not deleted.
         """
         del kind
         for node in known:
@@ -137,8 +141,8 @@ class GarbageCollector(Controller[str]):
     def _is_complete(self, key: str) -> bool:
         """Report whether all dependents of an object are known.
 
-        Before an object is deleted and its dependents are orphaned, the controller waits `settling`
-        seconds, because a watch may not have reported the newest dependents yet.
+        A watch may not have reported the newest dependents yet. So if the dependents of a deleted
+        object must be orphaned, the controller first waits `settling` seconds.
         """
         node = self._graph.nodes.get(key)
         if node is None or not is_orphaning(node):
@@ -178,7 +182,7 @@ class GarbageCollector(Controller[str]):
                 raise
 
     async def _delete(self, effect: Delete, item: ObjectIdentity) -> None:
-        """Delete an object if it still has the owners on which the decision was based."""
+        """Delete an object, but only if it still has the owners on which the decision was based."""
         resource, propagation = GroupVersionResource.of(item.kind), effect.propagation
         version = item.resource_version
         try:
@@ -239,7 +243,7 @@ def _written(owners: tuple[Owner, ...]) -> object:
 
 
 def misplaced_event(item: ObjectIdentity, owner: Owner, now: str) -> Object:
-    """Build the Event that reports an owner in a wrong namespace."""
+    """Build the Event for an object that names an owner in another namespace."""
     reference = (
         f"[{owner.api_version}/{owner.kind}, namespace: {item.namespace}, "
         f"name: {owner.name}, uid: {owner.uid}]"

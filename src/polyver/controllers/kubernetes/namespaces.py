@@ -1,7 +1,8 @@
 """Controller of namespaces that are being deleted.
 
-The controller deletes all objects in the namespace. It sets conditions of the namespace that report
-the remaining objects, and then removes the finalizer `kubernetes`.
+The controller deletes all objects in such a namespace. While objects remain, the conditions of the
+namespace report them. When none remains, the controller removes the finalizer `kubernetes`, and the
+namespace is deleted.
 """
 
 from __future__ import annotations
@@ -35,27 +36,28 @@ __all__ = ["NAMESPACES", "NamespaceController", "Remains", "conditions"]
 NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 _FINALIZER = "kubernetes"
 _AGAIN = Requeue(after=5.0)
-"""The delay until the next attempt.
+"""The delay until the next attempt to delete the remaining objects.
 
-Usually a watch event for a deleted object in the namespace causes an earlier attempt.
+Usually the next attempt is earlier, when a watch reports that an object in the namespace was
+deleted.
 """
 
 
 @dataclass(slots=True)
 class Remains:
-    """The objects in a namespace that remain after an attempt to delete all of them."""
+    """What remains in a namespace after an attempt to delete all its objects."""
 
     undiscovered: Mapping[str, str] = field(default_factory=dict)
-    """Group versions whose discovery failed, with the errors."""
+    """The errors of group versions whose discovery failed, by group version."""
     failures: list[str] = field(default_factory=list)
     objects: Counter[str] = field(default_factory=Counter)
-    """The number of objects of each resource, by its name and group."""
+    """The number of remaining objects of each resource; the keys are like `deployments.apps`."""
     finalizers: Counter[str] = field(default_factory=Counter)
-    """The number of objects that have each finalizer."""
+    """The number of remaining objects with each finalizer, by the name of the finalizer."""
     pods: int = 0
-    """The number of pods.
+    """The number of remaining pods.
 
-    Pods are deleted first. While there are pods, no other objects are reported.
+    Pods are deleted first. While there are pods, the other objects are not deleted or counted.
     """
 
     @property
@@ -70,7 +72,7 @@ class Remains:
 
 
 class NamespaceController(Controller[str]):
-    """Empties terminating namespaces, reports what remains, and removes the finalizer."""
+    """Deletes the objects in terminating namespaces, reports the rest, removes the finalizer."""
 
     name = "namespaces"
 
@@ -154,7 +156,7 @@ class NamespaceController(Controller[str]):
             )
 
     async def _emptied(self, kind: ResourceKind, namespace: str) -> list[Sequence[str]]:
-        """Delete all objects of a kind; return the finalizers of each remaining object."""
+        """Delete all objects of a kind; return the finalizers of each object that remains."""
         resource = GroupVersionResource.of(kind)
         first = await self._client.list(resource, namespace, limit=1, metadata=True)
         if not first.items:
@@ -211,7 +213,7 @@ class NamespaceController(Controller[str]):
 
 
 def _is_held(namespace: Object) -> bool:
-    """Report whether a namespace is being deleted, and waits for this controller."""
+    """Report whether a namespace is being deleted and has the finalizer of this controller."""
     deleting = "deletionTimestamp" in namespace["metadata"]
     return deleting and _FINALIZER in (namespace.get("spec") or {}).get("finalizers", ())
 

@@ -22,14 +22,14 @@ _VERBS: Final = ("list", "watch")
 
 
 class ObservedState(Protocol):
-    """The data of an object that is kept in memory."""
+    """The part of an applied object that is kept in memory."""
 
     @property
     def revision(self) -> int:
         """The resourceVersion of the object, as a number."""
 
     def differs(self, other: Self | None) -> bool:
-        """Report whether another state is a relevant change."""
+        """Report whether another state differs so much that the owner must be reconciled."""
 
 
 S = TypeVar("S", bound=ObservedState)
@@ -43,7 +43,7 @@ def number_of(obj: Object) -> int:
 
 
 class AppliedObjects(Generic[S, K]):
-    """The known state of all objects that were applied."""
+    """The last known state of all objects that a controller has applied."""
 
     def __init__(
         self,
@@ -54,12 +54,11 @@ class AppliedObjects(Generic[S, K]):
         labels: str = "",
         metadata: bool = False,
     ) -> None:
-        """`changed` is called when other kinds must be watched.
+        """Create an index without objects.
 
-        `keep` returns the data of an object to keep in memory. `whose` returns the key of the owner
-        from this data.
-
-        With `metadata`, only the metadata of objects is watched and passed to `keep`.
+        `changed` is called when other kinds must be watched than before. `keep` returns the part of
+        an object to keep in memory. `whose` returns from this part the key of the owner. With
+        `metadata`, only the metadata of objects is watched and passed to `keep`.
         """
         self._changed = changed
         self._keep = keep
@@ -70,8 +69,9 @@ class AppliedObjects(Generic[S, K]):
         self._followed: set[tuple[str, str]] = set()
         self._seen: dict[AppliedObject, S] = {}
         self._expected: set[AppliedObject] = set()
-        """Objects that are being applied. A watch may report the result before the response
-        arrives.
+        """Objects that this process is applying now.
+
+        A watch may report the applied object before the response to the request arrives.
         """
 
     def watch(self) -> Watch[S, K]:
@@ -102,7 +102,7 @@ class AppliedObjects(Generic[S, K]):
 
     @contextmanager
     def expected(self, part: AppliedObject) -> Iterator[None]:
-        """Ignore the watch events of an object during the `with` block, in which it is applied."""
+        """Ignore watch events for an object during the `with` block, in which it is applied."""
         self._expected.add(part)
         try:
             yield
@@ -112,7 +112,7 @@ class AppliedObjects(Generic[S, K]):
     def note(self, part: AppliedObject, obj: Object | None) -> bool:
         """Record the state of an object that was applied or read (None if it does not exist).
 
-        Return False if a newer state is known and differs from this state.
+        Return False if a watch has already reported a newer state that differs from this state.
         """
         if obj is None:
             self._seen.pop(part, None)
@@ -145,7 +145,10 @@ class AppliedObjects(Generic[S, K]):
         return {key for key in keys if key is not None}
 
     def _forget(self, kind: ResourceKind, known: Iterable[S]) -> Iterable[K]:
-        """Drop the objects of a kind that is not served: it is unknown whether they exist."""
+        """Drop the objects of a kind that is not served any more; return the keys of their owners.
+
+        It is unknown whether these objects still exist.
+        """
         named = kind.group, kind.kind
         self._followed.discard(named)
         for part in [each for each in self._seen if (each.group, each.kind) == named]:

@@ -1,8 +1,8 @@
 """The record of objects that a controller has applied for an owner, in an annotation of the owner.
 
-A controller adds an object to the record before it applies the object, and removes it after it has
-deleted the object. So after a restart, the controller knows which applied objects are no longer
-wanted. It need not search all kinds for them.
+A controller adds an object to the record before it applies the object, and removes the object from
+the record after it has deleted the object. So after a restart, the controller knows which applied
+objects are no longer wanted. It need not search all kinds for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AppliedObject(NamedTuple):
     group: str
     kind: str
     namespace: str
-    """Empty for cluster-scoped objects."""
+    """The namespace of the object; empty for cluster-scoped objects."""
     name: str
 
 
@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder(list[tuple[str, str, str, str]]).decode
 
 
 def text_of(parts: Iterable[AppliedObject]) -> str | None:
-    """Return the value of the annotation; None if there is nothing to record."""
+    """Return the value of the annotation for these objects; None if there are no objects."""
     found = sorted(set(parts))
     return encode_json(found).decode() if found else None
 
@@ -83,14 +83,17 @@ def unwanted(
 
 
 def resource_of(part: AppliedObject, discovery: Discovery) -> GroupVersionResource | None:
-    """Return the resource of an object's kind in its preferred version, or None if not served."""
+    """Return the resource of an object's kind in its preferred version.
+
+    Return None if the server does not serve the kind.
+    """
     served = preferred(discovery.kinds, verbs=("delete", "get"))
     found = [each for each in served if (each.group, each.kind) == (part.group, part.kind)]
     return GroupVersionResource.of(found[0]) if found else None
 
 
 def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool:
-    """Report whether `owner` is an object's only owner, and a manager applied the object."""
+    """Report whether `owner` is an object's only owner, and one of `managers` applied it."""
     metadata = found["metadata"]
     owners: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
     entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()
@@ -99,9 +102,9 @@ def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool
 
 
 def fields_of(found: Object, manager: str) -> str:
-    """Return a digest of the fields of an object that a manager has applied.
+    """Return a digest of the names of the fields of an object that a field manager owns.
 
-    The digest changes when another client changes or removes one of these fields, because the
+    The digest changes when another client changes or removes one of these fields, because the field
     manager then no longer owns the field. It does not change when another client adds a field.
     """
     entries: Sequence[Mapping[str, Any]] = found["metadata"].get("managedFields") or ()
@@ -129,7 +132,10 @@ class Inventory:
         annotations: Mapping[str, str] | None = None,
         finalizers: list[str] | None = None,
     ) -> Object:
-        """Record the objects of an owner, and other metadata; return the updated owner."""
+        """Record the objects of an owner in its annotation; return the updated owner.
+
+        Other annotations and the finalizers can be set in the same write.
+        """
         metadata = owner["metadata"]
         said: dict[str, Any] = {APPLIED: text_of(parts), **(annotations or {})}
         known = metadata.get("annotations") or {}
@@ -154,11 +160,9 @@ class Inventory:
     ) -> AppliedObject | None:
         """Delete an object that is not wanted any more.
 
-        If the object cannot be deleted now, because its kind is not served, return `part`.
-        Otherwise, return None.
-
-        The object is deleted only if `is_ours` is true for it. So an object that another client has
-        created or taken over is kept.
+        The object is deleted only if `is_ours` returns True for it. So an object that another
+        client has created or taken over is kept. Return None; but return `part` if the server does
+        not serve the kind now, so that the caller can try again later.
         """
         resource = resource_of(part, await self._client.discover())
         if resource is None:

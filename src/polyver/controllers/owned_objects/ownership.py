@@ -25,19 +25,20 @@ _TRIES: Final = 5
 
 
 class AlreadyOwned(PolyverError):
-    """An object has another controller."""
+    """Another object is the controller of the object that was to be applied."""
 
     def __init__(self, controller: str) -> None:
         hint = "give it another name, or delete the existing object"
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
-        """The kind and name of that controller."""
+        """The kind and name of the other object."""
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """Return the kind and name of an object's controller, if this is not `owner`.
+    """Return the kind and name of an object's controller, if its uid is not `owner`.
 
-    Return an empty string if the object has no controller, or if its controller is `owner`.
+    Return an empty string if the object has no controller, or if `owner` is the uid of its
+    controller.
     """
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
@@ -48,13 +49,12 @@ def stranger_in(found: Object, owner: str) -> str:
 async def apply_owned(
     client: Client, resource: GroupVersionResource, content: Object, *, family: str, manager: str
 ) -> Object:
-    """Apply an object whose content names its controller.
+    """Apply an object whose owner references name its controller.
 
-    Raises AlreadyOwned if the existing object has another controller.
-
-    An object without a controller is adopted. Other field managers of the `family` may have applied
-    fields earlier, for example for an owner that was deleted without its objects. The fields of
-    these managers are removed, except fields that are in `content`.
+    Raise AlreadyOwned if the existing object has another controller. An object without a controller
+    is adopted. Other field managers of the `family` may have applied fields earlier, for example
+    for an owner that was deleted without its objects. These fields are removed, except fields that
+    are in `content`.
     """
     try:
         made = await client.apply(resource, content, manager=manager, force=True)
@@ -65,7 +65,7 @@ async def apply_owned(
     for each in made["metadata"].get("managedFields") or ():
         name = each.get("manager", "")
         applies = each.get("operation") == "Apply" and not each.get("subresource")
-        # Earlier product releases used the name of the family itself.
+        # Earlier versions of polyver used the name of the family itself.
         if applies and name != manager and (name == family or name.startswith(f"{family}-")):
             made = await client.apply(resource, _bare(made, content), manager=name)
     return made
@@ -82,7 +82,10 @@ async def _check_controller(
 
 
 def _bare(made: Object, content: Object) -> Object:
-    """Build a configuration without fields; a manager that applies it gives up all its fields."""
+    """Build an object without fields of its own.
+
+    A field manager that applies it removes all fields that only this field manager owns.
+    """
     metadata: Mapping[str, Any] = made["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid") if metadata.get(name)}
     return {"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": kept}
@@ -91,9 +94,9 @@ def _bare(made: Object, content: Object) -> Object:
 async def delete_owned(
     client: Client, resource: GroupVersionResource, found: Object, owner: str
 ) -> None:
-    """Delete an object, if the owner is its controller.
+    """Delete an object, if `owner` is the uid of its controller.
 
-    Each delete request has the uid and resourceVersion of the checked object as its precondition.
+    The precondition of each delete request is the uid and resourceVersion of the checked object.
     After a conflict, the object is read and checked again.
     """
     there: Object | None = found

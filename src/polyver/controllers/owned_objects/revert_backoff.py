@@ -1,7 +1,6 @@
 """Back-off for reverting changes by other clients.
 
-The first change is reverted immediately, each repeated change after a longer delay.
-
+The first change of an object is reverted immediately, and each further change after a longer delay.
 So another controller that repeats its change again and again does not keep this controller busy.
 """
 
@@ -19,24 +18,24 @@ _FEW = 100
 
 
 class RevertBackoff(Generic[K]):
-    """For each key (an object), the time at which changes of the object may be reverted again."""
+    """Computes, for each key (an object), when a change of the object may be reverted."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """After `quiet` seconds without a revert, the back-off of a key begins again."""
+        """Create the back-off. After `quiet` seconds without a revert, the delays start again."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet
         self._known: dict[K, tuple[int, float]] = {}
         self._tidied = 0
-        """The number of keys after the last clean-up."""
+        """The number of keys that were left after the last removal of old keys."""
 
     def left(self, key: K) -> float:
-        """Return the seconds until a key may be reverted; 0 if it may be reverted now."""
+        """Return the seconds until the object may be reverted; 0 if it may be reverted now."""
         _, due = self._known.get(key, (0, 0.0))
         return max(due - self._clock.time(), 0.0)
 
     def spend(self, key: K) -> None:
-        """Record that a key is reverted now."""
+        """Record that the object is reverted now, which makes the next delay longer."""
         now = self._clock.time()
         times, due = self._known.get(key, (0, 0.0))
         times = times + 1 if now < due + self._quiet else 1

@@ -18,12 +18,12 @@ from polyver.cli.output import (
     print_lines,
     print_table,
 )
-from polyver.cli.ownership import owner_of, replace_for
 from polyver.client.field_managers import POLYVER
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in
 from polyver.definitions.commands.lock import lock_in
+from polyver.definitions.commands.ownership import owner_of, replace_for
 from polyver.definitions.commands.state import (
     APPLICATIONS_ON,
     Context,
@@ -83,7 +83,7 @@ def history(
     Parameters
     ----------
     name
-        The application.
+        The name of the application.
     """
 
     async def read(client: Client, access: ClusterAccess) -> list[RecordedRevision]:
@@ -129,22 +129,23 @@ def rollback(
 ) -> None:
     """Roll an application back to the spec and the versions of an earlier revision.
 
-    The rollback locks the application to these versions. Otherwise, a reference that requests a
-    series, such as 1.2, would immediately move to the newest release of the series again. `polyver
-    app unlock` removes the lock. The controller records the result of the rollback as a new
-    revision.
+    The command also locks the application to these versions. Without the lock, a reference that
+    requests a series, such as 1.2, would immediately move to the newest release of the series
+    again. `polyver app unlock` removes the lock. The controller records the state after the
+    rollback as a new revision.
 
     Example: polyver app rollback shop --to 3
 
     Parameters
     ----------
     name
-        The application.
+        The name of the application.
     to
-        The number or the name of the revision. Default: the newest revision whose content or
-        publishVersion differs from that of the current revision.
+        The number or the name of the revision to return to. Default: the newest revision whose
+        content or publishVersion differs from that of the current revision.
     dry_run
-        Print the name of the revision and its versions, and change nothing.
+        Change nothing, and print the revision and the versions to which the application would
+        return.
     """
 
     async def roll(client: Client, access: ClusterAccess) -> RecordedRevision:
@@ -181,7 +182,11 @@ def _target(name: str, history: Sequence[RecordedRevision], to: str) -> Recorded
 
 
 async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
-    """Raise RequestRefused if the application could not be resolved after the rollback."""
+    """Raise RequestRefused if the rollback to the revision `target` would not work.
+
+    It does not work if a reference would not resolve, or if the application would keep other
+    versions until publishVersion changes.
+    """
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)
     name = wanted["metadata"]["name"]
@@ -218,21 +223,22 @@ def lock_(
 ) -> None:
     """Lock an application to exact versions of definitions.
 
-    A locked application uses exactly these versions. If a version is not available, the application
-    reports an error. With --file, the command changes no cluster. It prints the applications in the
-    files, with their locks, as input for `kubectl apply -f -`.
+    A locked application uses exactly these versions. If one of them is not available, the status of
+    the application reports an error. With --file, the command changes no cluster: it adds the locks
+    to the applications in the files and prints them, as input for `kubectl apply -f -`.
 
     Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
 
     Parameters
     ----------
     name
-        The name of an application on a cluster. Pass either NAME or --file.
+        The name of the application on the cluster. Pass either NAME or --file.
     lock
         The lock file that `polyver lock` wrote. Default: lock the versions that the application on
         the cluster uses now.
     file
-        A file, a folder, or '-' (standard input), with applications; repeatable. Requires --lock.
+        A file, a folder, or '-' (standard input), with the applications to lock; repeatable.
+        Requires --lock.
     output
         The output format of the applications that --file prints.
     """
@@ -259,9 +265,9 @@ def _part(lock: str, named: Named) -> tuple[Locked, ...]:
 
 
 def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
-    """Return the lock entries of each application.
+    """Read the lock file `lock`, and return the lock entries of each application in `wanted`.
 
-    Raise UnknownName if the lock does not contain an application.
+    Raise UnknownName if the file does not contain one of these applications.
     """
     known = lock_in(lock).applications
     missing = ["/".join(each) for each in wanted if each not in known]
@@ -302,14 +308,16 @@ async def _annotate(client: Client, application: Object, text: str | None) -> No
 
 @app.command
 def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> None:
-    """Remove the lock of an application, which then uses the versions that its spec requests.
+    """Remove the lock of an application.
+
+    The application then uses the versions that its spec requests.
 
     Example: polyver app unlock shop
 
     Parameters
     ----------
     name
-        The application.
+        The name of the application.
     """
 
     async def take(client: Client, access: ClusterAccess) -> bool:

@@ -70,9 +70,9 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
 
 
 def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
-    """Return the failed move of a reference that kept its release.
+    """Return the failed move of a reference that kept its release because of this failure.
 
-    Return None if no move failed.
+    Return None if no move failed, or if the reference has a lock.
     """
     failed = chosen.use.dependent.failed_move
     kept = chosen.resolution.release.pin == chosen.use.dependent.pin

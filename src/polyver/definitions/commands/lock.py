@@ -36,13 +36,14 @@ def lock(
 ) -> None:
     """Write a lock file: the versions and digests of the definitions that applications use.
 
-    The same versions give the same bytes on any cluster. A reference that requests an exact version
-    or a series resolves to the same version on all clusters with the same published versions. If a
-    reference requests no version, the result depends on when the application was created.
+    If the applications of two clusters use the same versions, their lock files are identical. A
+    reference that requests an exact version or a series resolves to the same version on all
+    clusters with the same published versions. If a reference requests no version, its version
+    depends on when the application was created.
 
-    An application whose references cannot be resolved cannot be locked. The command prints all
-    reasons for each such application to standard error. Without --skip-unresolved, it then writes
-    no lock.
+    If a reference of an application cannot be resolved, the application cannot be locked. The
+    command prints the reasons to standard error, and then writes no lock file unless
+    --skip-unresolved is set.
 
     Example: polyver lock --context staging -o platform.lock.yaml
 
@@ -52,10 +53,10 @@ def lock(
         A file, a folder, or '-' (standard input), with applications and definitions; repeatable.
         Default: the applications and definitions of the cluster.
     namespace
-        Lock only the applications of this namespace. Default: all namespaces.
+        Lock only the applications in this namespace. Default: the applications in all namespaces.
     skip_unresolved
-        Leave out the applications that cannot be resolved, and write the lock of all other
-        applications. The reasons are printed as warnings.
+        Write a lock file without the applications that cannot be resolved, and print the reasons as
+        warnings.
     output
         The file to write, or '-' (standard output). Default: '-'.
     """
@@ -72,7 +73,7 @@ def lock(
 
 
 def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
-    """Read applications and definitions from files or a cluster, and compute a lock."""
+    """Compute a lock of the applications in files, or on a cluster if there are no files."""
     if files:
         state = state_in(files, namespace)
     else:
@@ -90,7 +91,7 @@ def lock_in(file: str) -> Lock:
 
 
 def write_lock(data: dict[str, Any], output: str) -> None:
-    """Write a lock to a file, or to standard output."""
+    """Write a lock to the file `output`, or to standard output if `output` is `-`."""
     text = dump_yaml(data)
     if output == "-":
         with printing():

@@ -32,7 +32,11 @@ app = App(name="plan")
 
 _COLUMNS = ("DEFINITION", "FROM", "TO", "WHY", "APPLICATIONS")
 _MOST_GROUPS, _MOST_NAMES, _MOST_LINES = 20, 10, 40
-"""Maximum numbers of groups, application names and diff lines that are printed without --all."""
+"""Limits of the output without --all.
+
+The command prints at most 20 groups of changes, the names of 10 applications in each group, and 40
+lines of each diff.
+"""
 _ALL = 1_000_000_000
 
 
@@ -54,11 +58,13 @@ def plan(
     The command itself changes nothing.
 
     The first line counts the affected applications by outcome: unchanged, changed, would lose
-    objects, would fail. Then the command prints refused objects, moves to other versions, failures
-    grouped by message, and similar changes grouped together. Each group of changes has one example
-    and the names of its applications. Data of Secrets is never shown.
+    objects, would fail. Then the command prints the objects that the API server would refuse, the
+    moves to other versions, the failures grouped by message, and the changes. Similar changes form
+    a group, which has one example and the names of its applications. The command never shows the
+    data of Secrets.
 
-    The exit code is 1 if an object would be refused, or an application would fail or lose objects.
+    The exit code is 1 if an object would be refused, or if an application would fail or lose
+    objects.
 
     Example: polyver plan -f webservice.yaml --context staging
 
@@ -67,21 +73,22 @@ def plan(
     file
         A file, a folder, or '-' (standard input), with definitions and applications; repeatable.
     namespace
-        The namespace for objects in files that do not name their namespace. Default: the namespace
-        of the context.
+        The namespace of the objects that do not have a namespace in the files. Default: the
+        namespace of the context.
     semver_gate
         An incompatible change of a definition's parameters needs a new major version; in 0.x, it
-        needs a new minor version. This option states what the control plane does with a new version
-        that breaks this rule: refuse it, or accept it and warn. Use the value of the control
-        plane's --semver-gate.
+        needs a new minor version. Set this option to the value of the control plane's
+        --semver-gate, which decides what the control plane does with a new version that breaks this
+        rule: refuse it, or accept it and warn.
     allow_deletion
-        Do not exit with code 1 if applications would lose objects. The effect is as if every
-        definition had the annotation polyver.dev/allow-deletion: "true".
+        Do not exit with code 1 only because applications would lose objects. Use this option if the
+        loss is intended. It does not set the annotation polyver.dev/allow-deletion, which allows
+        the control plane to delete the objects.
     everything
-        Print all groups of changes, the names of all applications, and complete diffs. By default,
-        the output is shortened.
+        Print all groups of changes, the names of all applications, and complete diffs. Without this
+        option, the command prints only the first ones.
     output
-        The output format; json and yaml are always complete, as with --all.
+        The output format. The formats json and yaml are always complete, even without --all.
     """
     documents = read_manifests(file)
 
@@ -104,7 +111,7 @@ def plan(
 
 
 def _problems(made: DefinitionsPlan, *, allow_deletion: bool) -> Iterator[str]:
-    """Yield the reasons for exit code 1."""
+    """Yield the reasons why the command exits with code 1, as sentences."""
     refused = [each.name for each in made.definitions if each.refused]
     refused += [f"Application {each.name}" for each in made.applications if each.refused]
     if refused:
@@ -122,7 +129,11 @@ def _count(number: int) -> str:
 
 
 def _moves(made: DefinitionsPlan) -> Iterator[PlannedMove]:
-    """Yield each move of a reference to another version. Equal moves are yielded only once."""
+    """Yield each move of a reference to another version once.
+
+    If both the application and the definition are in the files, both may have the same move: this
+    function then yields only the move of the application.
+    """
     written = {each.name for each in made.applications if each.written}
     for definition in made.definitions:
         if not definition.refused:

@@ -83,7 +83,7 @@ async def state_on(client: Client, namespace: str = "") -> ApplicationsSnapshot:
 
 
 async def state_of(client: Client, application: Object) -> ApplicationsSnapshot:
-    """Read the definitions that one application references."""
+    """Read the definitions that an application references; return them with the application."""
     state = ApplicationsSnapshot([application])
     for kind, name in sorted({(use.kind, use.definition) for use in uses_of(application)}):
         fields = f"metadata.name={name}"
@@ -102,7 +102,8 @@ def _note(state: ApplicationsSnapshot, kind: str, definitions: Iterable[Object])
 def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
     """Read applications and definitions from files.
 
-    An object without a namespace gets `namespace`, or `default` if `namespace` is empty.
+    An object without a namespace gets `namespace`, or `default` if `namespace` is empty. If
+    `namespace` is not empty, applications of other namespaces are left out.
     """
     documents = read_manifests(files)
     inside = namespace or "default"

@@ -26,8 +26,8 @@ def verify(
 ) -> None:
     """Compare the versions in a lock file with the versions that applications use.
 
-    The applications are on a cluster or in files. The command prints each difference. The exit code
-    is 1 if there are differences.
+    The command reads the applications from a cluster or from files, and prints each difference. The
+    exit code is 1 if there are differences.
 
     Example: polyver verify --lock platform.lock.yaml --context production
 
@@ -39,8 +39,8 @@ def verify(
         A file, a folder, or '-' (standard input), with applications and definitions; repeatable.
         Default: the applications and definitions of the cluster.
     namespace
-        Compare only the applications of this namespace. Default: the namespace of the lock, or all
-        namespaces if the lock covers all of them.
+        Compare only the applications in this namespace. Default: the namespace to which the lock
+        file is limited, or all namespaces.
     output
         The output format.
     """

@@ -72,9 +72,9 @@ __all__ = ["ClientDefinitionLookup", "DefinitionController", "DefinitionKey"]
 
 _SOON = 0.05
 _COUNTED = 1.0
-"""Minimum seconds between two writes of the numbers of followers in a definition's status.
+"""Minimum seconds between two counts of the followers of a definition, for its status.
 
-A follower is a reference that moves to new releases by itself.
+A follower is a reference that moves to new releases automatically.
 """
 _RESOURCES = {
     kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
@@ -92,7 +92,7 @@ class DefinitionKey(NamedTuple):
 
 
 class DefinitionController(Controller[DefinitionKey]):
-    """Reconciles definitions, also after changes of their revisions and of applications."""
+    """Reconciles definitions when they, their revisions or applications that use them change."""
 
     name = "definitions"
 
@@ -111,10 +111,13 @@ class DefinitionController(Controller[DefinitionKey]):
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._decided_on: set[DefinitionKey] = set()
-        """Keys of definitions for which only the numbers of followers need an update."""
+        """Definitions for which no new decision is needed.
+
+        If one of them is reconciled, the controller only counts its followers again.
+        """
         self._counted_at: dict[DefinitionKey, float] = {}
         self._announced: set[tuple[DefinitionKey, str, str]] = set()
-        """Versions and their digests. For each, an event about its adoption was already emitted."""
+        """Definition, uid and digest of each version whose adoption event was already emitted."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -162,7 +165,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return {*self._undecided(touched), *counted}
 
     def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
-        """Record that these definitions need a new decision; return their keys."""
+        """Record that these definitions need a new decision. Return their keys."""
         touched = {*keys}
         self._decided_on -= touched
         return touched
@@ -205,7 +208,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decide(
         self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
     ) -> None:
-        """Publish and remove versions unless this is refused, and set the status."""
+        """Publish and remove versions, unless there are refusals. Then set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             # The definition was created without a call of admission, so it has no annotation with
             # the API version. Add this annotation.
@@ -263,9 +266,9 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Emit an event for each forced removal.
+        """Emit an event for each version that is removed by force.
 
-        The events are emitted before the removals, so that no event is lost.
+        The caller removes the versions after this, so no event is lost if polyver stops in between.
         """
         if "deletionTimestamp" in obj["metadata"]:
             everything = Decision(remove=tuple(known_revisions(revisions)), before=decision.before)
@@ -294,7 +297,10 @@ class DefinitionController(Controller[DefinitionKey]):
                     raise
 
     async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
-        """Copy the annotation that allows deletion from a definition to its newest revision."""
+        """Copy the annotation that allows deletion from a definition to its newest revision.
+
+        A revision that already has the annotation is not changed.
+        """
         allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
         newest = newest_of(decision.after)
         if allowed is None or newest is None:
@@ -315,9 +321,10 @@ class DefinitionController(Controller[DefinitionKey]):
         obj: Object,
         forced: frozenset[str],
     ) -> None:
-        """Add the finalizer to the definition and its revisions if applications use them.
+        """Add the finalizer to each revision that applications use; remove it from the others.
 
-        Remove the finalizer from unused revisions, and from revisions that are removed by force.
+        The definition has the finalizer if applications use any of its revisions. A version that
+        may be removed by force counts as unused.
         """
         used = {*users_in(self._uses.ways(key), lineage)}
         used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
@@ -371,7 +378,10 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _announce(
         self, obj: Object, lineage: Lineage, adoption: Mapping[str, Adoption], key: DefinitionKey
     ) -> None:
-        """Emit one event for each version when all its followers have tried to move to it."""
+        """Emit one event for each version, when all its followers have tried to move to it.
+
+        The event is `Adopted` if all moves succeeded, otherwise `NotAdopted`.
+        """
         for name, each in adoption.items():
             release = lineage.get(name)
             assert release is not None
@@ -391,7 +401,7 @@ class DefinitionController(Controller[DefinitionKey]):
 
 
 class ClientDefinitionLookup:
-    """Reads definitions, their revisions and references to them from an API server."""
+    """Reads definitions, their revisions, and the references to them from an API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -413,7 +423,7 @@ class ClientDefinitionLookup:
         return await find(self._client, _RESOURCES[kind], name, namespace)
 
     async def uses(self, kind: str, namespace: str, name: str) -> list[DefinitionUse]:
-        """Find all references to a definition in applications."""
+        """Find all references that applications have to a definition."""
         only = "" if namespace == SYSTEM_NAMESPACE else namespace
         applications = (await self._client.list(_APPLICATIONS, only)).items
         fields = f"metadata.name={name}"
@@ -425,9 +435,9 @@ class ClientDefinitionLookup:
 
 
 def _way(use: DefinitionUse) -> DefinitionUse:
-    """Return a use without the data about its application.
+    """Return a use without the fields that identify its application and its place in the spec.
 
-    Uses with equal results select the same version.
+    Uses for which this function returns equal results select the same version.
     """
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
@@ -436,9 +446,9 @@ def _way(use: DefinitionUse) -> DefinitionUse:
 class _Uses:
     """Index of the references to each definition. Watches keep it up to date.
 
-    The index groups references that differ only in their application (see `_way`). Thousands of
-    applications may use a definition, but usually with only a few distinct selectors and policies.
-    These decide which versions are in use.
+    The index groups the references that differ only in their application (see `_way`). Thousands of
+    applications may use a definition, but they usually have only a few distinct selectors and
+    policies. To find the versions in use, it is enough to look at one reference of each group.
     """
 
     def __init__(self) -> None:
@@ -454,7 +464,7 @@ class _Uses:
         return self._mine(key, [use for uses in users for use in uses.values()])
 
     def counted(self, key: DefinitionKey) -> list[tuple[DefinitionUse, int]]:
-        """Return one use for each group of uses, with the number of uses in the group."""
+        """Return one use of each group, with the number of uses in that group."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         found = []
         for uses in users:
@@ -462,7 +472,7 @@ class _Uses:
         return found
 
     def ways(self, key: DefinitionKey) -> list[DefinitionUse]:
-        """Return one use for each group of uses that differ only in their application."""
+        """Return one use of each group. The uses of a group differ only in their application."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [next(iter(uses.values())) for uses in users])
 
@@ -472,9 +482,10 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Set whether each change of a reference to a definition causes a new decision.
+        """Set whether every change of a reference to a definition causes a new decision.
 
-        This is needed while a decision has refusals: the messages of refusals name applications.
+        This is needed while a decision has refusals, because the messages of refusals contain the
+        names of applications.
         """
         (self._named.add if wanted else self._named.discard)(key)
 
@@ -499,7 +510,11 @@ class _Uses:
     def observe_application(
         self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
     ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
-        """Return the definitions that need a new decision, and the definitions to count again."""
+        """Update the index after a change of an application.
+
+        Return the definitions that need a new decision, and the definitions whose followers must be
+        counted again.
+        """
         del kind
         touched: set[DefinitionKey] = set()
         counted: set[DefinitionKey] = set()

@@ -1,7 +1,7 @@
 """All template engines: the built-in engine for Go templates, the engine for CUE, and plugins.
 
-The package `rendering` calls the engines. It does no I/O itself; the engine for CUE, which starts a
-program, is therefore in this package.
+The package `rendering` calls the engines, and does no I/O itself. The engine for CUE starts a
+program, so it is in this package.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ __all__ = ["CueEngine", "CueFailed", "engines", "find_cue"]
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     """Return all engines, by the field of `schematic` that each engine renders.
 
-    `cue` is the path of the program `cue`; if `cue` is None, the program is searched when a
-    template needs it. `seconds` is the timeout of the program for each template. An engine of an
-    installed Python package replaces polyver's engine for the same field. Several threads may use
-    an engine at the same time. An engine may block, so it must not be called on the event loop.
+    `cue` is the path of the program `cue`. If it is None, the engine searches the program when a
+    template needs it. `seconds` is the timeout of the program for each template. If an installed
+    Python package has an engine for the same field, that engine replaces polyver's engine. Several
+    threads may use an engine at the same time. An engine may block, so it must not be called on the
+    event loop.
     """
     own: dict[str, TemplateEngine] = {
         "gotemplate": GoTemplates(),

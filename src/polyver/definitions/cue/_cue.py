@@ -37,9 +37,10 @@ _PARTS: Final = {
     "Errs": "errs",
     "Processing": "processing",
 }
-"""Fields to query in a template, by their names in the query.
+"""Fields to query in a template, by the names that polyver gives them in the query.
 
-The names differ from the fields, because in CUE a field cannot refer to a field of its own name.
+The names differ from the field names, because a CUE field cannot refer to another field with its
+own name.
 """
 _LABEL: Final = re.compile(r'^(?:([A-Za-z$][\w$]*)[?!]?|"([^"]*)")[ \t]*:', re.MULTILINE)
 _LOOP: Final = re.compile(r"\b(for\s+\w+(?:\s*,\s*\w+)?\s+in\s+(parameter(?:\.\w+)+))(?=\s)")
@@ -53,7 +54,7 @@ class CueEngine:
     def __init__(self, program: FilePath | None = None, *, seconds: float = SECONDS) -> None:
         """Create an engine.
 
-        If `program` is None, the program `cue` is searched when it is needed.
+        If `program` is None, the engine searches the program `cue` each time a template needs it.
         """
         self._program = program
         self._seconds = seconds
@@ -82,7 +83,7 @@ class CueEngine:
 
 
 class EngineFailed(PolyverError):
-    """The program failed, so a template was not rendered. A retry may succeed."""
+    """The program `cue` failed, so a template was not rendered. A retry may succeed."""
 
     reason = "EngineFailed"
 
@@ -128,7 +129,10 @@ class _Rendering:
         )
 
     def _asked(self, fields: Iterable[str], names: Names) -> dict[str, Any]:
-        """Add fields to the template, evaluate it, and return the values of these fields."""
+        """Add fields to the template, evaluate the template, and return the values of these fields.
+
+        `names` has the path in the template for each field, for error messages.
+        """
         lines = "\n".join(fields)
         out = self._run(
             *("export", "-E", "--out", "json", "-e", ASKED),
@@ -150,7 +154,10 @@ class _Rendering:
         return printed.out
 
     def _refuse(self, parts: ReadOnlyObject) -> None:
-        """Raise an error if the template sets `errs`, or `processing`, which is not supported."""
+        """Raise an error if the template reports errors in `errs`, or has the field `processing`.
+
+        polyver does not execute `processing`.
+        """
         said = parts.get("Errs")
         if isinstance(said, list) and said:
             raise PolyverError("; ".join(map(str, said)), at=self._given.at)
@@ -170,7 +177,10 @@ class _Rendering:
         return value
 
     def _patched(self, parts: ReadOnlyObject) -> dict[str, dict[str, Any]]:
-        """Apply the patches of a trait to the objects of the component."""
+        """Apply the patches of a trait to the objects of its component. Return the patched objects.
+
+        The key of an object is its key under `outputs`, or empty for the main object.
+        """
         context, found = self._given.context, {}
         if parts.get("Patch"):
             base = context.get("output")
@@ -222,7 +232,7 @@ class _Rendering:
 
 
 def _text(template: str, given: TemplateInput) -> str:
-    """Add the input, and all fields that may be queried, to a template."""
+    """Add the parameters, the context, and all fields that polyver may query, to a template."""
     try:
         parameters, context = (
             encode_json(each).decode() for each in (given.parameters, given.context)
@@ -234,7 +244,10 @@ def _text(template: str, given: TemplateInput) -> str:
 
 
 def _has_more(template: str) -> bool:
-    """Report whether a template has top-level fields that are not queried, but may have errors."""
+    """Report whether a template has top-level fields that polyver does not query.
+
+    Such fields may still have errors, so they have to be checked separately.
+    """
     known = {*_PARTS.values(), "parameter", "context"}
     labels = {one or other for one, other in _LABEL.findall(template)}
     return bool(labels - known) or bool(_COMPREHENSION.search(template))

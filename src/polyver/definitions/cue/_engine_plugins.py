@@ -1,6 +1,6 @@
 """Template engines from installed Python packages.
 
-An engine that fails affects only the templates of its own language.
+If such an engine fails, only the templates of its own language cannot be rendered.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ from polyver.definitions.rendering import TemplateEngine, TemplateInput, Templat
 __all__ = ["GROUP", "installed_engines"]
 
 GROUP: Final = "polyver.engines"
-"""Entry point group of engines. The name of each entry point is the field of `schematic` that the
-engine renders.
+"""Entry point group of engines.
+
+An entry point has the name of the field of `schematic` that its engine renders.
 """
 
 
 def installed_engines() -> dict[str, TemplateEngine]:
-    """Return the engines of installed Python packages, without loading them."""
+    """Return the engines of installed Python packages, by the field of `schematic`.
+
+    Each engine is loaded when the first template needs it.
+    """
     entries = sorted(entry_points(group=GROUP), key=lambda each: each.name)
     return {entry.name: _Installed(entry) for entry in entries}
 
 
 class _Installed:
-    """An engine of an installed Python package; it is loaded when a template needs it."""
+    """An engine of an installed Python package. It is loaded when a template needs it."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry

@@ -1,12 +1,13 @@
 """Patches that traits apply to objects of their component, with KubeVela's patch strategies.
 
-If the object lacks a field of the patch, the field is added. A field with the same value stays. If
-the values differ, the value in the patch may be only a default, or a list that allows more items.
-The program `cue` then has to unify the expression in the patch with the value in the object.
+If the object lacks a field of the patch, the field is added. If both have the field with the same
+value, it stays unchanged. If the values differ, the value in the patch may be only a default, or a
+list that allows more items. The program `cue` then has to unify the expression in the patch with
+the value in the object.
 
 KubeVela reads the strategies of a patch from comments (tags) above its fields. `cue export --out
-cue` prints these comments together with the evaluated data. So the parser of tags in this module
-parses fields, lists and values, but no expressions.
+cue` prints these comments together with the evaluated data, which has fields, lists and values, but
+no expressions. So the parser of tags in this module does not parse expressions.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ class UnificationQuery:
     literal: str
     """The object's value, as a CUE expression."""
     beyond: int | None = None
-    """The length of the object's list if the query is about an item that only the object has;
-    otherwise None.
+    """The length of the object's list, if `path` is an item that only the object's list has.
+
+    Otherwise None.
     """
     fits: bool = False
-    """True to query only whether the two values can be unified."""
+    """True to query only whether the two values can be unified, and not the unified value."""
 
     def expression(self, selected: str) -> str:
         """Convert the query to a CUE expression.
 
-        `selected` is an expression for the patch's value, or for the list if `beyond` is set.
+        `selected` is the CUE expression for the patch's value at `asked`.
         """
         if self.beyond is not None:
             selected = f"({selected} & {_anything(self.beyond)})[{self.path[-1]}]"
@@ -66,9 +68,9 @@ class UnificationQuery:
 
     @property
     def asked(self) -> Path:
-        """The path of the patch's value in the query.
+        """The path that the query reads in the patch: `path`, or the path of its list.
 
-        If `beyond` is set, the path of the whole list.
+        It is the path of the list if `beyond` is set.
         """
         return self.path[:-1] if self.beyond is not None else self.path
 
@@ -79,7 +81,10 @@ def _anything(items: int) -> str:
 
 
 def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, Any] | None:
-    """Apply a JSON patch or a JSON merge patch to an object. Return None for other strategies."""
+    """Apply a JSON patch or a JSON merge patch to the object `base`, and return the result.
+
+    Return None if `strategy` is another strategy.
+    """
     match strategy:
         case "jsonMergePatch":
             merged = apply_merge_patch(base, patch)
@@ -96,13 +101,13 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
 class CuePatcher:
     """Merges one patch into an object.
 
-    If `questions` is not empty after the merge, the caller runs `cue` to answer these queries, and
-    repeats the merge with the answers.
+    If `questions` is not empty after the merge, the merge was not complete. The caller then runs
+    `cue` to answer these queries, and merges again with the answers.
     """
 
     tags: Tags
     answers: Mapping[Path, object] = field(default_factory=dict)
-    """Values that `cue` has unified, by their paths in the patch."""
+    """Answers of `cue` to earlier queries, by their paths in the patch."""
     questions: list[UnificationQuery] = field(default_factory=list)
 
     def merge(self, base: Any, patch: Any) -> Any:
@@ -153,9 +158,9 @@ class CuePatcher:
         return self._items(base, patch, path, key)
 
     def _is_open(self, items: int, path: Path) -> bool | None:
-        """Report whether a list in the patch is open.
+        """Report whether a list in the patch is open, which means that it allows more items.
 
-        Return None if `cue` has not answered this yet.
+        Return None if `cue` has not answered this query yet.
         """
         if path in self.answers:
             return bool(self.answers[path])
@@ -172,9 +177,9 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """Return the items that only the object's list has.
+        """Return the items of the object's list after the first `known` items.
 
-        Refuse them if the list in the patch is closed.
+        The list in the patch does not have these items. Raise an error if that list is closed.
         """
         is_open = self._is_open(len(base), path)
         if is_open is False:
@@ -189,7 +194,10 @@ class CuePatcher:
         return [self._asked(mine, (*path, number), beyond=len(base)) for number, mine in rest]
 
     def _keyed(self, base: list[Any], patch: list[Any], path: Path, keys: _Keys) -> list[Any]:
-        """Merge two lists by key. Items with equal keys are merged; other items are appended."""
+        """Merge two lists by key.
+
+        Items of both lists with equal keys are merged. All other items of both lists are kept.
+        """
         places: dict[tuple[str, object], int] = {}
         for number, item in enumerate(patch):
             names = _keyed(item, keys.paths)
@@ -221,7 +229,7 @@ class _Keys:
 
 
 def _keyed(item: Any, keys: list[list[str]]) -> list[tuple[str, object]]:
-    """Return the key fields that an item has, with their values."""
+    """Return the key fields that an item has, as pairs of dotted path and value."""
     found: list[tuple[str, object]] = []
     for steps in keys:
         value = item
@@ -250,9 +258,9 @@ _ABOVE: Final = r"((?:^[ \t]*//[^\n]*\n)+){name}[ \t]*:"
 
 
 def tags_above(template: str, name: str) -> dict[str, str]:
-    """Return the tags above a top-level field of a template, for all occurrences of the field.
+    r"""Return the tags in the comments above each occurrence of a top-level field of a template.
 
-    >>> tags_above("// +patchStrategy=jsonPatch\\npatch: operations: []", "patch")
+    >>> tags_above("// +patchStrategy=jsonPatch\npatch: operations: []", "patch")
     {'patchStrategy': 'jsonPatch'}
     """
     found: dict[str, str] = {}

@@ -22,9 +22,9 @@ _INCOMPLETE: Final = re.compile(r"^incomplete value (.*)$")
 _MOST: Final = 20
 _THEIRS: Final = "only packages of the CUE standard library can be imported"
 ASKED: Final = "polyverAsked"
-"""Name of the field that is added to a template for the queries."""
+"""Name of the field that polyver adds to a template, with the queried values."""
 Names = Mapping[str, Path]
-"""Paths of the queried values, by their names in the queries."""
+"""Paths of the queried values in the template, by their names in the query."""
 
 
 @dataclass(slots=True)
@@ -32,13 +32,14 @@ class _Problem:
     path: Path
     text: str
     line: int = 0
-    """First line of the template that the message names; 0 if the message names no line."""
+    """First line of the template among the positions of the message; 0 if there is none."""
 
 
 def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:
-    """Convert the messages that `cue` printed to standard error to one error.
+    """Convert the text that `cue` printed to standard error to one error.
 
-    `lines` is the number of lines of the template. polyver has added the lines after these.
+    `lines` is the number of lines of the template. All lines after these were added by polyver, so
+    they never occur in the error.
     """
     problems = [*_gathered(_read(said, names, lines))]
     unfit = [_unfit(each, given) for each in problems if each.path[:1] == ("parameter",)]
@@ -55,9 +56,9 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
 
 
 def _read(said: str, names: Names, lines: int) -> Iterator[_Problem]:
-    """Yield each message with its position in the template.
+    """Yield each message with its line in the template.
 
-    `cue` prints the position in a line after the message.
+    `cue` prints the positions in the lines that follow the message.
     """
     problem: _Problem | None = None
     for line in said.splitlines():
@@ -90,7 +91,10 @@ def _step(text: str) -> str | int:
 
 
 def _gathered(problems: Iterable[_Problem]) -> Iterator[_Problem]:
-    """Combine the messages about the alternatives of one CUE disjunction into one problem."""
+    """Combine the messages about the alternatives of one CUE disjunction into one problem.
+
+    A disjunction is a value with alternatives, such as `1 | 2`.
+    """
     whole: _Problem | None = None
     for each in problems:
         if _ALTERNATIVES.match(each.text):

@@ -1,7 +1,8 @@
 """Runs the program `cue` in isolation, and caches the results.
 
-The program gets its input and an empty working folder. It gets no environment of polyver and no
-registry; its time, its memory and the amount of text that it may print are limited.
+The program gets its input and an empty working folder. It gets no environment variables of polyver
+and no access to a registry of CUE modules. Its time, its memory and the length of its output are
+limited.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ _ENVIRONMENT: Final = {"CUE_REGISTRY": "none", "GOMAXPROCS": "1"}
 
 
 class CueFailed(PolyverError):
-    """The program `cue` is missing, or ended without a result."""
+    """The program `cue` is missing, or it gave no result: it crashed or exceeded a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """The exit code of the program, and the text that the program printed."""
+    """The result of one run: the exit code, standard output and standard error of `cue`."""
 
     code: int
     out: bytes
@@ -51,9 +52,10 @@ class Printed:
 
 
 def find_cue() -> Path:
-    """Return the path of the program.
+    """Return the path of the program `cue`. Raise CueFailed if there is no such program.
 
-    It is the value of the environment variable POLYVER_CUE. By default, it is `cue` on PATH.
+    The path is the value of the environment variable POLYVER_CUE. If the variable is not set, the
+    program is searched on PATH.
     """
     named = os.environ.get(_VARIABLE, "")
     if named:
@@ -71,7 +73,10 @@ def _install(then: str) -> str:
 
 
 def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printed:
-    """Run the program with `text` as standard input. Kill the program after `seconds`."""
+    """Run the program with `text` as standard input. Kill the program after `seconds`.
+
+    Raise CueFailed if the program did not finish in this time.
+    """
     try:
         with TemporaryDirectory(prefix="polyver-cue-") as folder, TemporaryFile() as given:
             given.write(text.encode("utf-8", "surrogatepass"))
@@ -145,9 +150,9 @@ def _late(seconds: float) -> CueFailed:
 
 
 class CueOutputCache:
-    """Cache of results by input.
+    """Cache of the results of `cue`, by the input of each run.
 
-    If the cache is full, the least recently used results are removed.
+    If the cache is full, it removes the results that were not used for the longest time.
     """
 
     def __init__(self, largest: int = _LARGEST_CACHE) -> None:

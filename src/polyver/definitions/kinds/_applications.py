@@ -28,7 +28,7 @@ APPLICATION_REVISIONS: Final = Kind(
 
 @part
 class StepInput:
-    """An input of a workflow step, whose value is an output of an earlier step."""
+    """An input of a workflow step. Its value is an output of an earlier step."""
 
     from_: str = Field(name="from")
     parameterKey: str | None
@@ -36,7 +36,7 @@ class StepInput:
 
 @part
 class StepOutput:
-    """An output of a workflow step, which later steps can use as input."""
+    """An output of a workflow step. Later steps can use it as an input."""
 
     name: str
     valueFrom: str
@@ -47,9 +47,9 @@ class Trait:
     """A trait of a component."""
 
     type: str
-    """The definition, with an optional version selector: `scaler`, `scaler@1.2`."""
+    """The TraitDefinition, with an optional version selector: `scaler`, `scaler@1.2`."""
     properties: Object | None
-    """Its parameters."""
+    """The parameters of the trait."""
 
 
 @part
@@ -58,17 +58,17 @@ class Component:
 
     name: str
     type: str
-    """The definition, with an optional version selector: `web`, `web@1.2`, `web@1.2.3`."""
+    """The ComponentDefinition, with an optional version selector: `web`, `web@1.2`, `web@1.2.3`."""
     externalRevision: str | None
     """The name of a revision that is managed elsewhere."""
     properties: Object | None
-    """Its parameters."""
+    """The parameters of the component."""
     dependsOn: list[str] | None
-    """Components that must be applied before this component."""
+    """The names of the components that must be applied before this component."""
     inputs: list[StepInput] | None
     outputs: list[StepOutput] | None
     traits: list[Trait] | None
-    """Its traits, in this order."""
+    """The traits of the component. polyver renders them in this order."""
     scopes: dict[str, str] | None
     """The scopes that the component belongs to."""
 
@@ -79,9 +79,9 @@ class AppPolicy:
 
     name: str | None
     type: str
-    """The definition, with an optional version selector."""
+    """The PolicyDefinition, with an optional version selector: `topology`, `topology@1.2`."""
     properties: Object | None
-    """Its parameters."""
+    """The parameters of the policy."""
 
 
 @part
@@ -91,14 +91,14 @@ class WorkflowStep:
 
     name: str | None
     type: str
-    """The definition, with an optional version selector."""
+    """The WorkflowStepDefinition, with an optional version selector: `deploy`, `deploy@1.2`."""
     properties: Object | None
-    """Its parameters."""
+    """The parameters of the step."""
 
 
 @part
 class Mode:
-    """The execution mode of a workflow: its steps run one by one, or in parallel."""
+    """The execution mode of a workflow: its steps run one after the other, or in parallel."""
 
     steps: str | None
     subSteps: str | None
@@ -106,29 +106,29 @@ class Mode:
 
 @part
 class Workflow:
-    """The workflow: the order of the steps."""
+    """The workflow of an application: its steps, in the order in which they run."""
 
     ref: str | None
-    """The name of an external workflow."""
+    """The name of a Workflow object that has the steps."""
     mode: Mode | None
     steps: list[WorkflowStep] | None
 
 
 @part
 class ApplicationSpec:
-    """The desired state."""
+    """The desired state of the application."""
 
     components: list[Component]
-    """The components."""
+    """The components of the application."""
     policies: list[AppPolicy] | None
     """The policies of the application."""
     workflow: Workflow | None
-    """The workflow: the order of the steps."""
+    """The workflow of the application."""
 
 
 @part
 class FailedApplicationMove:
-    """A release to which a reference could not move, and the reason."""
+    """A release to which a reference could not move, and the reason for the failure."""
 
     version: str
     revision: str
@@ -139,9 +139,9 @@ class FailedApplicationMove:
     """One word for programs: `RenderFailed`, `WouldDelete`, and so on."""
     message: str
     since: Time
-    """The time of the first failure."""
+    """The time of the first of these failures."""
     inputs: str
-    """A digest of the inputs of the attempt. If the inputs change, the move is tried again."""
+    """A digest of the inputs of the failed attempt. If an input changes, polyver tries again."""
 
 
 @part
@@ -149,7 +149,7 @@ class PreviousVersion:
     """A version that a reference used before."""
 
     version: str
-    """The version."""
+    """The version, such as `1.2.3`."""
     revision: str
     """The name of the version's DefinitionRevision."""
     digest: str
@@ -165,29 +165,31 @@ class DefinitionResolution:
     component: str
     """The name of the component, policy or workflow step that has the reference."""
     at: str
-    """The path of the reference: `spec.components[0].type`."""
+    """The path of the reference in the application: `spec.components[0].type`."""
     definition: str
-    """The namespace and name of the definition."""
+    """The definition, as `NAMESPACE/NAME`."""
     requested: str
-    """The requested version or series; empty if none was requested."""
+    """The version or series that the reference requests; empty if it requests none."""
     version: str
-    """The version in use."""
+    """The version that the reference uses."""
     revision: str
     """The name of the version's DefinitionRevision."""
     digest: str
     """The digest of the version's content."""
     reason: str
-    """Why this version was chosen."""
+    """The reason why polyver chose this version, as a sentence."""
     warnings: list[str] | None
-    """Deprecations, and their replacements."""
+    """Warnings, such as the deprecation of this version and the version to use instead."""
     since: Time
-    """The time since which this version is used."""
+    """The time at which the reference began to use this version."""
     previous: PreviousVersion | None
     """The version that the reference used before. If a rollout rolls the current version back, the
     reference returns to this version.
     """
     failedMove: FailedApplicationMove | None
-    """The release that the reference would use if the move to this release had succeeded."""
+    """The release to which the reference tried to move without success. The reference keeps its
+    version.
+    """
 
 
 @part
@@ -216,17 +218,17 @@ class Reference:
 @part
 @Preserve()
 class AppliedResource:
-    """An object that was applied."""
+    """An object that polyver applied for the application."""
 
     apiVersion: str
     kind: str
     name: str
     namespace: str | None
     component: str | None
-    """The component that it belongs to."""
+    """The name of the component whose template or trait made the object."""
     fields: str | None
-    """A digest of the fields that the application owns. It changes if another client changes such a
-    field.
+    """A digest of the names of the fields that polyver owns in the object. It changes if another
+    client changes such a field.
     """
 
 
@@ -245,16 +247,16 @@ class Application:
     """An application: components with their traits, policies and a workflow."""
 
     class Status:
-        """The observed state."""
+        """The observed state of the application."""
 
         conditions: list[OamCondition] | None
         observedGeneration: Number | None
         status: str | None
-        """The phase: `rendering`, `running`, `failed`."""
+        """The phase: `rendering`, `running` or `failed`."""
         resolutions: list[DefinitionResolution] | None
-        """The versions that the references use, and the reasons."""
+        """The version that each reference uses, and the reason for it."""
         publishVersion: str | None
-        """The value of the annotation publishVersion at the time when these versions were chosen.
+        """The value of the annotation `app.oam.dev/publishVersion` when these versions were chosen.
         """
         latestRevision: Revision | None
         """The ApplicationRevision that records these versions."""
@@ -264,7 +266,7 @@ class Application:
         workflow: Object | None
         """The progress of the workflow."""
         appliedResources: list[AppliedResource] | None
-        """The objects that were applied."""
+        """The objects that polyver applied for the application."""
         appliedDigest: str | None
         """A digest of the inputs from which the applied objects were rendered."""
         policy: list[Object] | None
@@ -287,12 +289,12 @@ class ApplicationRevision:
 
     @Preserve()
     class Spec:
-        """The application and the versions that it used."""
+        """The application, and the versions that it used."""
 
         application: Object
-        """The application at that time."""
+        """The application at the time when the revision was created."""
         resolutions: list[DefinitionResolution] | None
-        """The versions that the application used, and the reasons."""
+        """The version that each reference used, and the reason for it."""
         componentDefinitions: dict[str, Object] | None
         """The definitions of components, by the requested type."""
         traitDefinitions: dict[str, Object] | None
@@ -300,7 +302,7 @@ class ApplicationRevision:
         workflowStepDefinitions: dict[str, Object] | None
 
     class Status:
-        """The observed state."""
+        """The observed state of the revision."""
 
         succeeded: bool | None
         workflow: Object | None

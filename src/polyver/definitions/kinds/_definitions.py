@@ -1,8 +1,9 @@
 """The four kinds of definitions, all declared by `_definitions`, and the kind DefinitionRevision.
 
 v1beta1 is the stored API version. A spec in v1beta1 describes one version of the definition. In
-v2beta1, `spec.versions` is a list, and each item has the fields of a v1beta1 spec. The conversion
-to v1beta1 keeps only the newest item as the spec, and preserves the complete list in an annotation.
+v2beta1, `spec.versions` is a list, and each item has the fields of a v1beta1 spec. When a v2beta1
+object is converted to v1beta1, its newest item becomes the spec, and the complete list is preserved
+in an annotation.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Cue:
     """A template in CUE."""
 
     template: str
-    """The template, with `parameter`, `output`, `outputs` and `context`."""
+    """The template, with the fields `parameter`, `output` and `outputs`; it can use `context`."""
 
 
 @part
@@ -53,14 +54,14 @@ class GoTemplate:
     """A Go template."""
 
     parameters: Object | None
-    """The schema of `.parameter`, as in a CustomResourceDefinition."""
+    """The schema of `.parameter`, in the format of a schema in a CustomResourceDefinition."""
     template: str
-    """The template; it renders one or more objects as YAML."""
+    """The template. It renders one or more YAML documents, each of which is an object."""
 
 
 @part
 class TerraformSecretReference:
-    """A reference to a Secret."""
+    """A reference to an object by name and namespace, in most cases a Secret."""
 
     name: str | None
     namespace: str | None
@@ -71,27 +72,27 @@ class Terraform:
     """A Terraform configuration."""
 
     configuration: str
-    """The configuration, or its location."""
+    """The configuration as text, or the address of its repository if `type` is `remote`."""
     type: Literal["hcl", "json", "remote"] | None
     """The format of the configuration."""
     path: str | None
-    """The folder in a remote repository."""
+    """The path of the folder in the remote repository."""
     writeConnectionSecretToRef: TerraformSecretReference | None
-    """The Secret for the connection details."""
+    """The Secret into which the connection details of the resources are written."""
     providerRef: TerraformSecretReference | None
-    """The provider of the resources."""
+    """The Terraform provider that manages the resources."""
     deleteResource: bool | None
-    """Whether the resources are deleted together with the object."""
+    """Whether the Terraform resources are deleted when the Kubernetes object is deleted."""
     customRegion: str | None
-    """The region to use."""
+    """The region in which the resources are created."""
     gitCredentialsSecretReference: TerraformSecretReference | None
-    """The credentials for a remote repository."""
+    """The Secret with the credentials for the remote repository."""
 
 
 @part
 @Preserve()
 class Schematic:
-    """The template; external engines have their own fields."""
+    """The template, in the field of its language. External engines have their own fields."""
 
     cue: Cue | None
     """A template in CUE."""
@@ -103,7 +104,7 @@ class Schematic:
 
 @part
 class WorkloadKind:
-    """A kind, and the API version to use."""
+    """The kind and the API version of a workload."""
 
     apiVersion: str
     kind: str
@@ -111,12 +112,12 @@ class WorkloadKind:
 
 @part
 class Workload:
-    """The workload that is rendered."""
+    """The main object that the template renders, such as a Deployment."""
 
     type: str | None
-    """The name of another definition."""
+    """The name of another definition that describes the workload."""
     definition: WorkloadKind | None
-    """The kind of the workload, instead of `type`."""
+    """The kind and API version of the workload. It is set instead of `type`."""
 
 
 @part
@@ -126,24 +127,24 @@ class ChildKind:
     apiVersion: str
     kind: str
     selector: dict[str, str] | None
-    """The labels that select these objects."""
+    """The labels by which these objects are found."""
 
 
 @part
 class DefinitionHealth:
-    """Expressions for the status and the health."""
+    """CUE expressions for the status and the health of the rendered objects."""
 
     customStatus: str | None
-    """The status message for users."""
+    """The expression for the status message that users see."""
     healthPolicy: str | None
-    """The health check."""
+    """The expression that decides whether the objects are healthy."""
     details: str | None
-    """Additional status fields by name."""
+    """The expression for additional status fields, by name."""
 
 
 @part
 class DefinitionReference:
-    """A reference to a CustomResourceDefinition."""
+    """A reference to a CustomResourceDefinition by its name."""
 
     name: str
     version: str | None
@@ -151,10 +152,10 @@ class DefinitionReference:
 
 @part
 class Deprecated:
-    """The deprecation of a version."""
+    """States that a version is deprecated, and which version replaces it."""
 
     since: str | None
-    """The version that introduced the deprecation."""
+    """The version of the definition with which the deprecation began."""
     use: str | None
     """The version to use instead."""
 
@@ -163,50 +164,52 @@ class _Release:
     """The fields that a version has in all kinds of definitions."""
 
     version: str | None
-    """The semantic version, with one to three numbers. It is missing in serial revisions."""
+    """The semantic version, with one to three numbers: `1`, `1.2` or `1.2.3`. It is missing in a
+    definition with numbered revisions.
+    """
     deprecated: Deprecated | None
-    """The deprecation, if the version is deprecated."""
+    """The deprecation of this version. It is missing if the version is not deprecated."""
     schematic: Schematic | None
     """The template of the version."""
 
 
 @part
 class ComponentSpec(_Release):
-    """A version of a component."""
+    """One version of a component definition."""
 
     workload: Workload
-    """The workload that is rendered."""
+    """The main object that the template renders."""
     childResourceKinds: list[ChildKind] | None
     """The kinds of objects that the workload creates."""
     revisionLabel: str | None
-    """The label that is set to the name of the revision."""
+    """The key of the label that gets the name of the component's revision as its value."""
     podSpecPath: str | None
     """The path of the pod spec in the workload."""
     status: DefinitionHealth | None
-    """Expressions for the status and the health."""
+    """CUE expressions for the status and the health of the component."""
     extension: Object | None
     """Additional settings for the engine."""
 
 
 @part
 class TraitSpec(_Release):
-    """A version of a trait."""
+    """One version of a trait definition."""
 
     definitionRef: DefinitionReference | None
     """The kind of the trait's objects."""
     revisionEnabled: bool | None
     """Whether the trait supports revisions of components."""
     workloadRefPath: str | None
-    """The path of the workload reference in its objects."""
+    """The path of the field, in the trait's objects, that refers to the workload."""
     podDisruptive: bool | None
     """Whether a change of the trait restarts the pods."""
     appliesToWorkloads: list[str] | None
-    """The workloads to which the trait applies. If it is empty, the trait applies to all workloads.
+    """The workloads to which the trait can be added. If the list is empty, it fits all workloads.
     """
     conflictsWith: list[str] | None
-    """The traits that the trait conflicts with."""
+    """The traits that the same component must not have."""
     status: DefinitionHealth | None
-    """Expressions for the status and the health."""
+    """CUE expressions for the status and the health of the trait."""
     extension: Object | None
     """Additional settings for the engine."""
     manageWorkload: bool | None
@@ -214,28 +217,28 @@ class TraitSpec(_Release):
     controlPlaneOnly: bool | None
     """Whether the trait is applied only on the control plane."""
     stage: Literal["PreDispatch", "DefaultDispatch", "PostDispatch"] | None
-    """The stage at which the trait is applied."""
+    """Whether the trait is applied before, together with, or after the component's objects."""
 
 
 @part
 class PolicySpec(_Release):
-    """A version of a policy."""
+    """One version of a policy definition."""
 
     definitionRef: DefinitionReference | None
     """The kind of the policy's objects."""
     manageHealthCheck: bool | None
     """Whether the policy manages the health check."""
     scope: str | None
-    """The scope of the policy."""
+    """The scope in which the policy applies."""
     global_: bool | None = Field(name="global")
     """Whether the policy applies to all applications."""
     priority: Annotated[int, Format("int32")] | None
-    """The priority among several policies."""
+    """The order of this policy among several global policies."""
 
 
 @part
 class WorkflowStepSpec(_Release):
-    """A version of a workflow step."""
+    """One version of a workflow step definition."""
 
     definitionRef: DefinitionReference | None
     """The kind of the step's objects."""
@@ -264,74 +267,77 @@ class Revision:
 
 @part
 class VersionAdoption:
-    """The numbers of followers of a version: the references that move to it by themselves."""
+    """Numbers of followers of a version: the references that move to it automatically."""
 
     followers: Number
-    """References that request a series or the newest version, and therefore select this version."""
+    """References that select this version because they request a series or the newest version."""
     updated: Number
     """Followers that use this version."""
     held: Number
-    """Followers that keep another version because this version would delete objects."""
+    """Followers that keep another version, because a move to this version would delete objects."""
     failing: Number
-    """Followers for which this version cannot be rendered or applied."""
+    """Followers that cannot use this version, because rendering or applying it fails."""
 
 
 @part
 class ReleaseGate:
-    """The followers that may use a version during a rollout."""
+    """The restriction of a version to some of its followers, during a rollout."""
 
     rollout: str
-    """The name of the Rollout. If a RolloutPolicy has closed the version and its rollout has not
-    started, the name of the RolloutPolicy.
+    """The name of the Rollout that has set the gate. If a RolloutPolicy has closed the version and
+    no Rollout of it has started yet, the name of that RolloutPolicy.
     """
     step: Number
-    """The step of the rollout; 0 before the first step."""
+    """The number of the current step of the rollout; 0 before the first step."""
     share: float
-    """The share of all followers that may use the version."""
+    """The share of all followers that may use the version, from 0.0 to 1.0."""
     cohorts: list[dict[str, str]] | None
-    """Sets of labels. Followers that have all labels of one set may use the version too."""
+    """Sets of labels. A follower that has all labels of one set may also use the version."""
     returns: bool | None
-    """True if followers that use the version must return to the version that they used before."""
+    """True if the rollout rolls the version back. Followers that use the version then return to the
+    version that they used before.
+    """
 
 
 @part
 class PublishedVersion:
-    """A version that applications can use, or could use before its removal."""
+    """A version that applications can use, or that was removed and could be used before."""
 
     version: str
-    """The version, completed to three numbers, or a revision number."""
+    """The semantic version, completed to three numbers, such as `1.2.0`, or a revision number."""
     revision: str
     """The name of the DefinitionRevision."""
     digest: str
     """The digest of the version's content."""
     stage: Literal["published", "deprecated", "removed"]
     since: str | None
-    """The version that introduced the deprecation."""
+    """The version with which the deprecation of this version began."""
     use: str | None
     """The version to use instead."""
     removedFrom: list[str] | None
-    """The applications that used the version when it was removed by force."""
+    """The applications that used this version when it was removed by force."""
     gate: ReleaseGate | None
-    """The followers that may use the version. If it is not set, all followers may use the version.
-    """
+    """The restriction of this version to some followers. If it is not set, all may use it."""
     allowDeletion: bool | None
     """Whether a move to this version may delete objects of applications."""
     adoption: VersionAdoption | None
-    """Numbers of references that follow the version."""
+    """Numbers of the references that follow this version."""
 
 
 @part
 class DefinitionStatus:
-    """The published versions."""
+    """The published versions of the definition, and conditions."""
 
     conditions: list[OamCondition] | None
-    """Whether all versions were published, and which versions the followers use."""
+    """Conditions. They state whether all versions were published, whether these are compatible, and
+    whether the followers use them.
+    """
     configMapRef: str | None
-    """The ConfigMap with the schema of its parameters."""
+    """The name of the ConfigMap with the schema of the definition's parameters."""
     latestRevision: Revision | None
     """The revision of the newest version."""
     versions: list[PublishedVersion] | None
-    """All versions, the newest first."""
+    """All versions that are or were published, the newest first."""
 
 
 _DESCRIPTION = Column("Description", r".metadata.annotations.definition\.oam\.dev/description")
@@ -420,18 +426,19 @@ class DefinitionRevision:
     """One version of a definition; its spec is immutable."""
 
     class Spec:
-        """The version."""
+        """The content and the number of the version."""
 
         revision: Number
-        """The serial number; 0 for a semantic version."""
+        """The number of the revision; 0 if the revision has a semantic version."""
         revisionHash: str
-        """The same as `digest`, under its name in KubeVela."""
+        """The same value as `digest`, under the name that KubeVela uses."""
         definitionType: Literal["Component", "Trait", "Policy", "WorkflowStep"]
         """The kind of definition, without the suffix Definition."""
         version: str | None
-        """The semantic version, completed to three numbers. It is missing in numbered revisions."""
+        """The semantic version, completed to three numbers. It is missing in a numbered revision.
+        """
         digest: str | None
-        """The digest of the content, without the version number and the deprecation."""
+        """The digest of the version's content, without its version number and its deprecation."""
         componentDefinition: Object | None
         """The component definition in v1beta1, with only this version."""
         traitDefinition: Object | None

@@ -1,7 +1,7 @@
-"""Decisions about publishing: the revisions of a definition to create and to remove, and refusals.
+"""Decides which revisions of a definition to create and to remove, and what to refuse.
 
-The functions use plain data. Admission calls them before a write of a definition; the controller
-calls them after the write.
+The functions use plain data and do no I/O. Admission calls them before a write of a definition; the
+controller calls them after the write.
 """
 
 from polyver.definitions.publishing._plan import (

@@ -1,9 +1,9 @@
 """Decisions about the lineage of a definition: revisions to create and remove, and refusals.
 
 A decision depends on the actual and the desired state, never on the order of events. So the same
-versions always give the same lineage. The order in which they are published has no effect. A
-decision includes the semver gate, which requires a new major version for an incompatible change of
-parameters.
+versions always give the same lineage, regardless of the order in which a user publishes them. A
+decision includes the semver gate: a new version with an incompatible change of parameters must have
+a new major version.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ GatePolicy = Literal["refuse", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The changes to make for a definition. If there are refusals, no change is made."""
+    """The revisions to create and to remove for a definition. With refusals, nothing is changed."""
 
     create: tuple[NewDefinitionRevision, ...] = ()
     remove: tuple[KnownDefinitionRevision, ...] = ()
@@ -60,7 +60,8 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     forced: tuple[ForcedRemoval, ...] = ()
-    """Removals of versions in use. An annotation of the definition allows these removals."""
+    """Removals of versions that are in use. An annotation of the definition allows these removals.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,14 @@ def decide(
     gate: GatePolicy = "refuse",
     policy: str = "",
 ) -> Decision:
-    """Decide which revisions of a definition to create and to remove, or why this is refused.
+    """Decide which revisions of a definition to create and to remove, or why to refuse its change.
 
-    The function `in_use` checks the rule that versions in use are not removed.
+    This function does not check whether the removed versions are in use: call `in_use` with the
+    result.
 
-    `policy` is the name of the Ready RolloutPolicy of the definition, which closes new versions.
+    `policy` is the name of the Ready RolloutPolicy of the definition; it closes new versions.
     `known` are the existing revisions, and `removed` the releases that were removed earlier.
-    `holders` maps the name of each revision in the namespace to its definition.
+    `holders` has the kind and name of the definition for each revision name in the namespace.
     """
     before = lineage_of(definition, known, removed)
     if all(each.stage.is_gone for each in before):
@@ -127,9 +129,9 @@ def decide(
 def _mixed(
     definition: DesiredDefinition, known: Sequence[KnownDefinitionRevision]
 ) -> list[Refusal]:
-    """Refuse semantic versions if the existing revisions are numbered.
+    """Refuse to mix semantic versions and numbered revisions in one definition.
 
-    Refuse numbered revisions if the existing revisions have semantic versions.
+    The entries of the definition must have the same order as its existing revisions.
     """
     legacy = definition.is_legacy
     others = [each for each in known if isinstance(each.version, Serial) is not legacy]
@@ -143,10 +145,7 @@ def _mixed(
 
 
 def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
-    """Refuse to change a published version.
-
-    Also refuse to use the number of a removed version again.
-    """
+    """Refuse to change the content of a published version, or to reuse a removed version."""
     found = []
     for entry in definition.entries:
         assert entry.version is not None
@@ -160,7 +159,7 @@ def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
 def _held(
     definition: DesiredDefinition, create: Sequence[NewDefinitionRevision], holders: Holders
 ) -> list[Refusal]:
-    """Refuse a new revision if a revision of another definition has its name."""
+    """Refuse to create a revision if a revision of another definition has the same name."""
     found = []
     for new in create:
         holder = holders.get(new.name)
@@ -223,9 +222,9 @@ def _next(
 def in_use(
     decision: Decision, uses: Sequence[DefinitionUse], forced: Collection[str] = frozenset()
 ) -> Decision:
-    """Add a refusal to a decision for each version that would be removed although it is in use.
+    """Add a refusal for each version that the decision removes although applications use it.
 
-    `forced` are the versions, or names of revisions, that may be removed although they are in use.
+    `forced` has the versions, or names of revisions, to remove in spite of that.
     """
     if not decision.remove:
         return decision
@@ -252,10 +251,11 @@ def in_use(
 def check_gate(
     lineage: Lineage, contents: Mapping[SemVer, ReadOnlyObject], new: Mapping[SemVer, str]
 ) -> tuple[list[Refusal], list[str]]:
-    """Compare the parameters of neighbouring versions. Return incompatible changes, and warnings.
+    """Compare the parameters of neighbouring versions that must be compatible: 1.2.0 and 1.3.0.
 
-    `new` has the path of each new version in the definition. An incompatible change between two
-    published versions is only a warning.
+    Return refusals and warnings. `new` has the path in the definition for each new version. An
+    incompatible change is refused if one of the two versions is new. Between two published
+    versions, it is only a warning.
     """
     finals = [
         (each.version, contents.get(each.version, {}))

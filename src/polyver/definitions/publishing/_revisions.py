@@ -1,4 +1,4 @@
-"""DefinitionRevisions: parsing, creation, and combination into the lineage of a definition."""
+"""Parses DefinitionRevisions, builds new ones, and combines them to the lineage of a definition."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class KnownDefinitionRevision:
     digest: str
     content: ReadOnlyObject
     gate: Gate | None = None
-    """The gate that a rollout or a policy has set; None if the release is open."""
+    """The gate that a Rollout or a RolloutPolicy has set. None if there is no gate."""
     is_marked: bool = False
-    """True if a rollout or a policy has opened or closed the revision."""
+    """True if a Rollout or a RolloutPolicy has opened or closed the revision before."""
     allows_deletion: bool = False
-    """True if a move to the revision may delete objects of applications."""
+    """True if a move to this revision may delete objects of applications."""
 
     @property
     def release(self) -> Release:
@@ -66,8 +66,7 @@ class NewDefinitionRevision:
     entry: VersionEntry
     version: Version
     gate: Gate | None = None
-    """The gate with which the release is published. None if the release is open from the beginning.
-    """
+    """The gate with which the revision is created. None if all followers may use it immediately."""
 
     @property
     def release(self) -> Release:
@@ -106,9 +105,9 @@ def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
 def revision_object(
     definition: DesiredDefinition, new: NewDefinitionRevision, owner: ReadOnlyObject
 ) -> dict[str, Any]:
-    """Build the DefinitionRevision of a version.
+    """Build the DefinitionRevision for a version.
 
-    The revision contains the definition in v1beta1 with only this version.
+    Its spec contains the definition in v1beta1, with only this version. `owner` is the definition.
     """
     kind, entry = definition.kind, new.entry
     said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
@@ -152,13 +151,11 @@ def revision_object(
 def known_revisions(
     objs: Iterable[ReadOnlyObject], *, policy: str = ""
 ) -> list[KnownDefinitionRevision]:
-    """Parse the DefinitionRevisions of a definition.
+    """Parse the DefinitionRevisions of a definition, and leave out those with an invalid version.
 
-    Revisions with an invalid version are left out.
-
-    `policy` is the Ready RolloutPolicy of the definition. The policy closes each revision that was
-    neither opened nor closed before. It does not close revisions that are older than the first
-    revision that was opened or closed: these revisions are older than the policy.
+    `policy` is the name of the Ready RolloutPolicy of the definition. It closes each revision that
+    no Rollout or RolloutPolicy has opened or closed yet. But it does not close revisions that are
+    older than the first opened or closed revision, because these are older than the policy.
     """
     known = [each for obj in objs if (each := known_revision(obj)) is not None]
     closed = set()
@@ -180,7 +177,7 @@ def lineage_of(
 ) -> Lineage:
     """Build the lineage of a definition from its existing revisions and its removed releases.
 
-    The entries in the definition set the stages of these releases.
+    The stages of the releases, such as deprecated, come from the versions in the definition's spec.
     """
     order = Serial if definition.is_legacy else SemVer
     there = [*known]
@@ -204,10 +201,10 @@ def lineage_of(
 def removed_of(
     obj: ReadOnlyObject, definition: DesiredDefinition, known: Iterable[KnownDefinitionRevision]
 ) -> list[Release]:
-    """Return the removed releases of a definition, as its status records them.
+    """Return the removed releases of a definition, which its status records.
 
-    A release is treated as removed if its stage is removed, or if its revision was deleted and the
-    definition does not list the release any more.
+    A release is removed if the status says so, or if its revision was deleted and the definition
+    does not list the release any more.
     """
     status: ReadOnlyObject = obj.get("status") or {}
     there = {each.version for each in known} | {each.version for each in definition.entries}
@@ -222,9 +219,9 @@ def removed_of(
 
 
 def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
-    """Return the kind and name of each revision's definition.
+    """Return the kind and name of the definition for each revision, by the name of the revision.
 
-    The keys are the names of the revisions.
+    Both are empty if the labels of the revision name no definition.
     """
     found = {}
     for obj in objs:
@@ -237,7 +234,7 @@ def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
 def new_revision(
     definition: DesiredDefinition, entry: VersionEntry, version: Version, policy: str = ""
 ) -> NewDefinitionRevision:
-    """Build the revision to create for an entry of a definition."""
+    """Build the revision to create for one version in the spec of a definition."""
     named = definition.label if entry.version is None else None
     name = revision_name(definition.name, named or version)
     return NewDefinitionRevision(name, entry, version, gate_in({}, policy=policy))

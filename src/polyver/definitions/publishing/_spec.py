@@ -1,4 +1,4 @@
-"""Parsing of a definition in both API versions, and validation of its versions.
+"""Parses a definition in both API versions, and validates its versions.
 
 The spec of a definition may be changed only in the API version in which the definition was created.
 Otherwise a change in v1beta1, which has only one version, would lose the other versions.
@@ -43,17 +43,18 @@ __all__ = [
 
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
-"""Size of the caches of parsed schemas and templates. The caches are needed because each reconcile
-parses a definition again.
+"""Number of entries in the caches of parsed schemas and templates.
+
+The caches are needed because each reconcile parses the definition again.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """A version as it is written in a definition."""
+    """One version in the spec of a definition."""
 
     at: str
-    """Path of the version: `spec.versions[0]`, or `spec` in v1beta1."""
+    """Path of the version in the definition: `spec.versions[0]`, or `spec` in v1beta1."""
     version: SemVer | None
     """The semantic version; None for a legacy definition."""
     content: ReadOnlyObject
@@ -63,7 +64,7 @@ class VersionEntry:
 
     @property
     def release(self) -> Release:
-        """The release that this entry publishes. The entry must have a semantic version."""
+        """The release that this entry publishes. Only an entry with a semantic version has one."""
         assert self.version is not None
         return Release(self.version, self.digest, self.stage, notes=self.notes)
 
@@ -77,11 +78,15 @@ class DesiredDefinition:
     name: str
     entries: tuple[VersionEntry, ...]
     whole: bool
-    """True if the definition lists all of its versions. A version that is missing in the list is
-    then removed.
+    """True if the spec lists all versions of the definition.
+
+    A published version that is missing in the list is then removed.
     """
     label: str | None = None
-    """Name of the next revision of a legacy definition, from an annotation."""
+    """The part after `-v` in the name of the next revision of a legacy definition.
+
+    An annotation sets it. If it is None, the next number is used.
+    """
     forced: frozenset[str] = frozenset()
     """Versions, and names of revisions, that may be removed although they are in use."""
 
@@ -91,7 +96,7 @@ class DesiredDefinition:
 
 
 def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusal]]:
-    """Parse a definition. Return the definition without its invalid versions, and all problems."""
+    """Parse a definition. Leave out its invalid versions, and return all problems."""
     metadata: ReadOnlyObject = obj.get("metadata") or {}
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     created_with = annotations.get(API_VERSION)
@@ -127,11 +132,9 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
-    """Return the versions that may be removed by force.
+    """Return the versions to remove although applications use them.
 
-    Versions that are still listed are left out.
-
-    While the definition is being deleted, listed versions may be removed by force too.
+    A version that the definition still lists is left out, unless the definition is being deleted.
     """
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
@@ -176,7 +179,7 @@ class _Reader:
             self.entries.append(made)
 
     def forced(self, text: str) -> frozenset[str]:
-        """Parse the annotation with versions, or names of revisions, to remove by force."""
+        """Parse the annotation with the versions, or names of revisions, to remove by force."""
         found = set()
         for each in text.replace(",", " ").split():
             if each.startswith(revision_name(self.name, "")):
@@ -229,10 +232,7 @@ class _Reader:
 
 
 def parameters_of(content: ReadOnlyObject) -> ReadOnlyObject | None:
-    """Return the schema of a version's parameters.
-
-    Return None if the version has no Go template.
-    """
+    """Return the schema of a version's parameters. Return None if it has no Go template."""
     schematic: ReadOnlyObject = content.get("schematic") or {}
     if "gotemplate" not in schematic:
         return None
@@ -244,18 +244,18 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
-    """Wrap the schema of parameters. In the result, the parameters are in the field `parameter`.
+    """Return the schema of an object with one field `parameter`, which has the given schema.
 
-    At the top level of a schema, API servers treat the names `metadata` and `kind` specially.
-    Parameters may have these names, so the parameters are put one level deeper.
+    API servers treat the names `metadata` and `kind` specially at the top level of a schema.
+    Parameters may have these names, so they must not be at the top level.
     """
     return {"type": "object", "properties": {"parameter": schema}}
 
 
 def read_parameters(schema: object) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
-    """Decode the schema of a version's parameters in the same way as API servers decode schemas.
+    """Decode the schema of a version's parameters as API servers decode schemas.
 
-    Return the schema, and its problems with their paths.
+    Return the schema, and its problems as pairs of path and message.
     """
     return _parameters(encode_json(schema))
 
@@ -286,9 +286,9 @@ def _schema_shape() -> Shape:
 
 
 def _gotemplate_problems(entry: ReadOnlyObject, at: str) -> Iterator[Refusal]:
-    """Yield the problems in the schema of an entry's parameters, and in its Go template.
+    """Yield the problems in the schema of a version's parameters, and in its Go template.
 
-    Both are checked before the publication, because a published version cannot be corrected.
+    They are checked before the version is published, because a published version is immutable.
     """
     inside = f"{at}.schematic.gotemplate"
     schema = parameters_of(entry)
@@ -315,7 +315,10 @@ def _template_problem(text: str) -> TemplateError | None:
 
 
 def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
-    """Refuse a change of the spec in another API version than that of the definition's creation."""
+    """Refuse to change the spec in an API version in which the definition was not created.
+
+    `version` is the API version of the write.
+    """
     first = _created_with(old)
     if first in (None, version) or new.get("spec") == old.get("spec"):
         return []
@@ -323,9 +326,9 @@ def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list
 
 
 def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
-    """Refuse a definition if a client wrote its spec in another API version.
+    """Refuse a definition whose spec was written in an API version other than that of its creation.
 
-    The API version of the write is read from `managedFields`.
+    `managedFields` has the API version of each write.
     """
     first = _created_with(obj)
     for entry in obj["metadata"].get("managedFields") or ():
@@ -337,9 +340,9 @@ def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def created_with(obj: ReadOnlyObject) -> str:
-    """Return the API version in which a definition's spec was written.
+    """Return the API version in which the spec was written, as `managedFields` records it.
 
-    The API version is read from `managedFields`.
+    Return v1beta1 if no entry records it.
     """
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):

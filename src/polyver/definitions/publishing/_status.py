@@ -2,8 +2,8 @@
 
 The adoption of a release has two main numbers: how many dependents follow the release, and how many
 of these use it. A dependent is one reference in one application. A dependent follows a definition
-if it moves to new releases by itself: it requests a series, or it requests no version under a
-policy that then selects the newest release.
+if it moves to new releases automatically. It does so if it requests a series, or if it requests no
+version and its policy selects the newest release each time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def _name(definition: str, release: Release) -> str:
 def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
     """Compute the adoption of each release that has followers. The newest release is first.
 
-    `uses` are the distinct uses of a definition, each with its number of references.
+    `uses` are the distinct uses of a definition, each with the number of references that it
+    represents.
     """
     found: dict[str, Adoption] = {}
     for use, number in uses:
@@ -142,9 +143,9 @@ def _state(use: DefinitionUse, pin: object) -> Follower:
 def with_adoption(
     obj: ReadOnlyObject, adoption: Mapping[str, Adoption], *, now: str
 ) -> dict[str, Any]:
-    """Add the adoption to the status of a definition.
+    """Return the status of a definition with the adoption of each version added.
 
-    A definition that never had followers gets no condition `Adopted`.
+    The status gets no condition `Adopted` if the definition never had followers.
     """
     status: ReadOnlyObject = obj.get("status") or {}
     if not adoption and find_condition(obj, "Adopted") is None:

@@ -39,11 +39,12 @@ class TemplateInput:
     """The input with which an engine renders a template."""
 
     parameters: ReadOnlyObject
-    """The properties, as written in the application. The engine validates the properties and adds
-    defaults.
+    """The properties as the user wrote them in the application.
+
+    The engine validates them and adds defaults.
     """
     context: ReadOnlyObject
-    """The data `context` of the template."""
+    """The data that the template reads as `context`, such as the name of the application."""
     at: str
     """Path of the component or trait: `spec.components[0]`, `spec.components[0].traits[1]`."""
     template: str
@@ -71,17 +72,18 @@ class TemplateOutput:
     """The objects that a template makes."""
 
     output: TemplateDocument | None = None
-    """The main object: the workload of a component."""
+    """The main object, such as the workload of a component. None if there is none."""
     outputs: Sequence[TemplateDocument] = ()
     """All other objects."""
     patched: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """The complete objects of `context.output` and `context.outputs` that a trait has patched, by
-    name; the name of the main object is empty.
+    """The objects of the component that a trait has patched, as they are after the patch.
+
+    The keys are their keys under `outputs`; the key of the main object is empty.
     """
 
 
 class UnfitParameters(PolyverError):
-    """The parameters of a template are invalid; `errors` has all problems."""
+    """The parameters do not fit their schema. `errors` has all problems."""
 
     def __init__(self, errors: Sequence[PolyverError]) -> None:
         first = errors[0]
@@ -93,14 +95,14 @@ class UnfitParameters(PolyverError):
 
 
 class TemplateEngine(Protocol):
-    """Renders templates in one language. An engine that may block must have its own timeout."""
+    """Renders the templates of one language. An engine that may block must have its own timeout."""
 
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         """Render a template.
 
-        `schematic` is the engine's field of the version, such as `schematic.gotemplate`. Raise
-        `UnfitParameters` with all problems of the parameters, each with its path in the
-        application. Raise another `PolyverError` for any other problem.
+        `schematic` is the value of the engine's field in the version, such as
+        `schematic.gotemplate`. Raise `UnfitParameters` with all problems of the parameters, each
+        with its path in the application. Raise another `PolyverError` for any other problem.
         """
         ...
 
@@ -112,7 +114,7 @@ Engines = Mapping[str, TemplateEngine]
 # The engine for Go templates.
 
 _KEPT: Final = 1024
-"""Number of compiled templates in the cache."""
+"""Maximum number of compiled templates in the cache."""
 _NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 """Fields that each rendered object must have."""
 
@@ -213,7 +215,7 @@ class Parameters:
         self._schema = compile_schema(wrapped(read))
 
     def fit(self, given: TemplateInput) -> dict[str, Any]:
-        """Validate the parameters and add defaults. Raise UnfitParameters with all problems."""
+        """Return the parameters with defaults added. Raise UnfitParameters with all problems."""
         found: dict[str, Any] = _copied(given.parameters)
         obj = {_WRAPPER: found}
         errors = [self._unknown(path, given) for path in self._schema.prune(obj)]

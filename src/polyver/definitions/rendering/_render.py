@@ -1,9 +1,10 @@
-"""Rendering of all components of an application with their traits, in order.
+"""Renders all components of an application with their traits, in order.
 
-For each reference, `RenderingSources` finds the resolved version and its engine, and
-`ApplicationContext` builds the context of the template, with KubeVela's names. The engine returns
-objects. `Made` is such an object while later traits may patch it. At the end, objects without a
-name or a namespace get defaults, and objects that occur twice are reported.
+For each reference, `RenderingSources` finds the resolved version and its engine.
+`ApplicationContext` builds the context of each template; its fields have the names that KubeVela
+uses. The engine returns objects. Such an object is a `Made` while later traits may patch it. At the
+end, objects without a name or a namespace get defaults, and an object that is rendered twice is an
+error.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The result of a rendering; if there are errors, nothing must be applied."""
+    """The result of a rendering. If there are errors, the caller must not apply the objects."""
 
     outputs: tuple[RenderedObject, ...] = ()
     """The objects, in the order of components and traits."""
@@ -53,16 +54,16 @@ class Rendered:
 
 
 class RenderingObserver(Protocol):
-    """Called at each step of a rendering, in the same thread.
+    """Is called at each step of a rendering, in the same thread.
 
-    So a caller knows which template is slow.
+    After a timeout, a caller so knows which template was slow.
     """
 
     def component(self, at: str) -> None:
-        """Called before the component at this path is rendered."""
+        """Observe that rendering the component at this path begins."""
 
     def template(self, resolution: ReadOnlyObject) -> None:
-        """Called before the template of this resolution is rendered."""
+        """Observe that rendering the template of this resolution begins."""
 
 
 class _Unobserved:
@@ -74,7 +75,10 @@ class _Unobserved:
 
 
 def revisions_of(resolutions: Iterable[ReadOnlyObject]) -> set[tuple[str, str]]:
-    """Return the namespace and name of each DefinitionRevision that a rendering needs."""
+    """Return the namespace and name of each DefinitionRevision that is needed for rendering.
+
+    These are the revisions of components and traits.
+    """
     return {
         (each["definition"].rpartition("/")[0], each["revision"])
         for each in resolutions
@@ -161,9 +165,10 @@ class _Run:
     def _with_trait(
         self, made: list[Made], trait: ReadOnlyObject, context: ReadOnlyObject, at: str
     ) -> list[Made]:
-        """Render a trait.
+        """Render a trait of a component whose objects are `made`.
 
-        Return the patched objects of the component, and the objects of the trait.
+        Return the objects of the component, with the patches of the trait, and the trait's own
+        objects.
         """
         source = self._sources.source(at)
         self._progress.template(source.resolution)
@@ -191,11 +196,11 @@ class RenderingSource:
     """Name of the definition."""
     engine: TemplateEngine
     block: ReadOnlyObject
-    """The engine's field of `schematic`."""
+    """The value of the engine's field in `schematic`."""
 
     @property
     def label(self) -> str:
-        """The definition and its version, for messages."""
+        """The definition and its version, for messages: `webservice 1.2.3`."""
         return f"{self.name} {self.resolution['version']}"
 
     @property
@@ -259,7 +264,7 @@ _SHOWN: Final = 10
 
 
 def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
-    """Convert the version of an API server to `context.clusterVersion` of templates.
+    """Convert the version of an API server to the value of `context.clusterVersion` in templates.
 
     >>> cluster_version({"major": "1", "minor": "30+", "gitVersion": "v1.30.2-a"})["minor"]
     30
@@ -314,7 +319,8 @@ class ApplicationContext:
     ) -> dict[str, Any]:
         """Build the context for the template of a trait.
 
-        It contains the context and objects of the component.
+        It has the fields of the component's context (`component`), and the objects of the
+        component.
         """
         made = {"output": output} if output is not None else {}
         return {**component, "version": resolution["version"], **made, "outputs": outputs}
@@ -335,13 +341,13 @@ class RenderedObject:
     at: str
     """Path of the component or trait: `spec.components[0]`."""
     definition: str
-    """Name of the definition that made it."""
+    """Name of the definition whose template made the object."""
     trait: bool = False
     """True if a trait made the object."""
     name: str = ""
     """The key under `outputs`. Empty for a main object, and for an object without a key."""
     main: bool = False
-    """True for the main object of its component."""
+    """True if the object is the main object of its component."""
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -360,14 +366,17 @@ class Made:
     main: bool
 
     def patched(self, changes: Mapping[str, dict[str, Any]]) -> Made:
-        """Return the object after a trait's patches. `changes` has the patched objects by name."""
+        """Return the object after the patches of a trait.
+
+        `changes` has the patched objects by name; the name of the main object is empty.
+        """
         name = self.document.name
         if (not name and not self.main) or name not in changes:
             return self
         return replace(self, document=replace(self.document, object=changes[name]))
 
     def placed(self, namespace: str) -> RenderedObject:
-        """Validate the object, and add a default name and namespace."""
+        """Validate the object, and add a default name and namespace if they are missing."""
         obj, source = self.document.object, self.source
         where = f"{source.at}, {self.document.at} of {source.label}"
         for field in ("apiVersion", "kind"):
@@ -404,7 +413,7 @@ def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> I
 def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
     """Yield an error for each object that is rendered twice.
 
-    Different API versions of the same object are counted as the same object.
+    Two objects that differ only in the version of their API group are the same object.
     """
     seen: dict[tuple[str, ...], RenderedObject] = {}
     for each in outputs:

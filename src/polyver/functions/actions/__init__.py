@@ -1,4 +1,4 @@
-"""Decisions about running actions: the state of a run, the next step, and the template data."""
+"""Decisions about running actions: their state, their next step, and the data for templates."""
 
 from polyver.functions.actions._data import (
     Objects,

@@ -1,13 +1,15 @@
 """Data of an action: parameters of its templates, rendered arguments, outputs and artifacts.
 
-The names of parameters are Kanister's, so that existing blueprints have the same meaning here.
+The parameters have the names that Kanister uses, so that existing blueprints have the same meaning
+here.
 
 The outputs of a phase are the values that its function returns. An output is sensitive if the
 function or the phase declares it sensitive, or if it contains a value of a Secret. The status of an
 ActionSet shows a mask instead of a sensitive output.
 
-An artifact records which functions, in which versions, were called to make it. When an ActionSet
-that uses the artifact starts, these versions are compared with the versions that it calls.
+polyver records in each artifact which functions, in which versions, the action called to make it.
+When an ActionSet that uses the artifact starts, polyver compares these versions with the versions
+that this ActionSet calls.
 """
 
 from __future__ import annotations
@@ -49,11 +51,11 @@ class Objects:
     config_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_phases: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """Objects in the field `objects` of phases, by the names of the phase and the object."""
+    """The objects that phases name in their field `objects`, by the names of phase and object."""
 
 
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
-    """Build the data that templates of an action can read in the current state of the action."""
+    """Build the data that the templates of an action can read in its current state."""
     spec: Mapping[str, Any] = action.snapshot.get("spec") or {}
     phases: dict[str, Any] = {}
     for phase in action.phases:
@@ -85,7 +87,7 @@ def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]
 
 
 def _data_object(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a ConfigMap or a Secret to template data, without values that are not text."""
+    """Convert a ConfigMap or Secret to data for templates, without values that are not text."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     names = ("name", "namespace", "labels", "annotations")
     about = {
@@ -116,9 +118,9 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Render the output artifacts that use no data of phases.
+    """Render the output artifacts that do not need outputs of phases.
 
-    All templates can read these artifacts.
+    The templates of all phases can read these artifacts.
     """
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
@@ -135,9 +137,9 @@ def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
 def render_arguments(
     action: ActionRun, place: int, function: Function, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Render the arguments of a phase.
+    """Render the templates in the arguments of a phase.
 
-    Arguments that the function renders itself are not rendered.
+    An argument whose templates the function renders itself is returned unchanged.
     """
     phase = action.written(place)
     own = {each.name for each in function.arguments.fields if each.unrendered}
@@ -170,9 +172,9 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
 
 
 def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Any:
-    """Build the template data for the object of an action, such as `{"Deployment": {…}}`.
+    """Build the data that templates read about the object of an action: `{"Deployment": {…}}`.
 
-    The result is empty if the object is no workload, PersistentVolumeClaim or Namespace.
+    The result is empty if the object is not a workload, a PersistentVolumeClaim or a Namespace.
     """
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     about = {"Name": metadata.get("name", "")}
@@ -200,7 +202,7 @@ def _containers(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return the mount paths of the PersistentVolumeClaims of a pod, by the claims' names."""
+    """Return the path at which a pod mounts each of its PersistentVolumeClaims, by claim name."""
     mounts = {
         mount["name"]: mount.get("mountPath", "")
         for container in spec.get("containers") or ()
@@ -228,7 +230,10 @@ def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, An
 
 
 def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
-    """Return, by function name, the recorded versions of the functions that made an artifact."""
+    """Return the versions of the functions that made an artifact, by the name of the function.
+
+    The artifact records these versions.
+    """
     found: dict[str, set[SemVer]] = {}
     for each in artifact.get("functions") or ():
         try:
@@ -245,7 +250,10 @@ def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
 def split_output(
     action: ActionRun, place: int, function: Function, output: Mapping[str, Any], masks: Masks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the outputs of a phase: outputs for the status, and sensitive outputs for a Secret."""
+    """Split the outputs of a phase into those for the status and the sensitive ones for a Secret.
+
+    The outputs for the status have a mask instead of each sensitive value.
+    """
     names = {*function.sensitive, *action.sensitive(place)}
     hidden = {
         key: value
@@ -257,7 +265,7 @@ def split_output(
 
 
 def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> ActionRun:
-    """Add sensitive outputs to an action, so that its templates can read them.
+    """Replace the masks in the outputs of an action by the sensitive outputs, for its templates.
 
     `kept` has the sensitive outputs of each phase, by the index of the phase.
     """
@@ -269,10 +277,10 @@ def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> Ac
 
 
 def masked_artifacts(spec: Mapping[str, Any]) -> list[str]:
-    """Return the names of the input artifacts in an action's spec that contain a mask.
+    """Return the names of the input artifacts that contain a mask instead of a value.
 
-    A user has copied the artifact from the status of another ActionSet, which shows masks instead
-    of sensitive values. The value cannot be recovered from its mask.
+    This happens if a user copies an artifact from the status of another ActionSet. The value cannot
+    be recovered from its mask.
     """
     artifacts: Mapping[str, Any] = spec.get("artifacts") or {}
     return [name for name, each in artifacts.items() if is_masked(each)]

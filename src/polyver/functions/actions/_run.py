@@ -1,9 +1,9 @@
 """The run of an ActionSet: its state, stored in the status, and the state machine of an action.
 
-The state machine gets the state of an action and its running call. It returns the next effect,
-which is one thing that the controller has to do, such as a call. Before each call, the controller
-stores the new state; the write fails if another client has changed the status. So after a crash,
-the stored state shows which function was called.
+The state machine gets the state of an action and its running call, and returns the next effect. An
+effect is one thing that the controller has to do, such as starting a call. Before each call, the
+controller stores the new state; the write fails if another client has changed the status. So after
+a crash, the stored state shows which function was called.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class PhaseRun:
     name: str
     version: str
     reason: str = ""
-    """The reason why this version was chosen. After a failure of the phase, the error instead."""
+    """Why this version was chosen. If the phase has failed, the error instead."""
     state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
-    """The values that the function returned, with masks instead of sensitive values."""
+    """The values that the function returned, with a mask instead of each sensitive value."""
     chosen: str = ""
-    """The reason why this version was chosen. Unlike `reason`, it is kept after a failure."""
+    """Why this version was chosen. If the phase fails, this text stays unchanged."""
     secret: str = ""
     """Name of the Secret with the sensitive outputs; empty if there are no sensitive outputs."""
     rollout: str = ""
@@ -78,7 +78,7 @@ class PhaseRun:
 
     @property
     def explanation(self) -> str:
-        """The reason why this version was chosen. After a failure, the error is appended."""
+        """Why this version was chosen. If the phase has failed, the error is appended."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; failed: {self.reason}"
@@ -86,10 +86,10 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of an action in the queue. The action waits for a slot to call a function."""
+    """The position of an action in the queue of actions that wait for a slot to call a function."""
 
     place: int
-    """Position in the queue, from 1."""
+    """Position in the queue; the first is 1."""
     message: str
 
 
@@ -110,7 +110,7 @@ class ActionRun:
     snapshot: Mapping[str, Any] = field(default_factory=dict)
     waiting: QueuePosition | None = None
     artifacts_secret: str = ""
-    """Name of the Secret with the complete artifacts, if values in the status are masked."""
+    """Name of the Secret with the unmasked artifacts; empty if no value in the status is masked."""
 
     @property
     def calls(self) -> tuple[PhaseRun, ...]:
@@ -119,18 +119,21 @@ class ActionRun:
 
     @property
     def last(self) -> int:
-        """The index of the deferred phase, if the action has a deferred phase."""
+        """The index of the deferred phase in `calls`, if the action has a deferred phase."""
         return len(self.phases)
 
     def is_deferred(self, place: int) -> bool:
         return place == self.last
 
     def label(self, place: int) -> str:
-        """Return the name of a phase for messages."""
+        """Return the name of a phase for messages. `place` is its index in `calls`."""
         return self.calls[place].name or self.written(place).label
 
     def written(self, place: int) -> Phase:
-        """Parse the declaration of a phase in the blueprint, as it was when the action started."""
+        """Parse the declaration of a phase in the blueprint, as it was when the action started.
+
+        `place` is the index of the phase in `calls`.
+        """
         action = self.snapshot["action"]
         path: tuple[str | int, ...] = ("actions", self.name)
         if self.is_deferred(place):
@@ -144,7 +147,7 @@ class ActionRun:
         return tuple(phase.get("sensitiveOutputs") or ())
 
     def with_call(self, place: int, call: PhaseRun) -> ActionRun:
-        """Return a copy of the action with a new state of one phase."""
+        """Return a copy of the action in which `call` is the new state of one phase."""
         if self.is_deferred(place):
             return replace(self, deferred=call)
         return replace(self, phases=(*self.phases[:place], call, *self.phases[place + 1 :]))
@@ -160,9 +163,7 @@ class ActionSetRun:
     actions: tuple[ActionRun, ...] = ()
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """The reason why the ActionSet failed before its first phase. Empty if there was no such
-    failure.
-    """
+    """The reason why no action of the ActionSet started; empty if the actions started."""
 
     @property
     def state(self) -> RunState:
@@ -188,8 +189,7 @@ class ActionSetRun:
 def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
     """Parse the run in the status of an ActionSet; return None if it has not started.
 
-    An action without a snapshot in the status means that another controller has started the
-    ActionSet.
+    If an action in the status has no snapshot, another controller has started the ActionSet.
     """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):
@@ -288,21 +288,21 @@ def _phase_status(phase: PhaseRun) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """Effect: store the state in which the phase is running, then call the phase's function."""
+    """Effect: store the state in which the phase `place` is running, then call its function."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Effect: none. A call is running in this process; its task will store the result."""
+    """Effect: do nothing. A call runs in this process, and its task will store the result."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopCall:
-    """Effect: stop a call in this process, because the action was cancelled."""
+    """Effect: stop the call that runs in this process, because the action was cancelled."""
 
     place: int
     reason: str
@@ -310,19 +310,22 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """Effect: handle a call that a restart interrupted. The call is made again, or fails."""
+    """Effect: handle a call that was interrupted when polyver restarted.
+
+    The controller calls the function again if it is idempotent; otherwise the phase fails.
+    """
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConcludeAction:
-    """Effect: render the output artifacts and end the action. No phase is left to call."""
+    """Effect: render the output artifacts and end the action, because no phase is left to call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionEnded:
-    """Effect: none, because the action has ended."""
+    """Effect: do nothing, because the action has ended."""
 
 
 Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | ActionEnded
@@ -331,9 +334,10 @@ Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | Actio
 def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") -> Effect:
     """Return the next effect of an action.
 
-    `alive` is the index of the phase whose call runs in this process. `cancelled` is the reason to
-    cancel the action. A cancellation does not stop the deferred phase, because that phase cleans up
-    after the other phases.
+    `alive` is the index of the phase whose call runs in this process; None if there is no such
+    call. `cancelled` is the reason to cancel the action; empty if it is not cancelled. A
+    cancellation does not stop the deferred phase, because that phase cleans up after the other
+    phases.
     """
     if action.state.is_over:
         return ActionEnded()
@@ -360,20 +364,20 @@ def _place(action: ActionRun, state: RunState) -> int | None:
 
 
 def called(action: ActionRun, place: int, *, now: str = "") -> ActionRun:
-    """Return the action in the state that is stored before a phase is called."""
+    """Return the state of the action to store before the function of a phase is called."""
     call = replace(action.calls[place], state=RunState.RUNNING, started=now)
     return replace(action.with_call(place, call), state=RunState.RUNNING, waiting=None)
 
 
 def waits(action: ActionRun, waiting: QueuePosition) -> ActionRun:
-    """Return the action in the state in which its next phase waits for a slot."""
+    """Return the state of the action while its next phase waits for a slot."""
     return replace(action, waiting=waiting)
 
 
 def returned(
     action: ActionRun, place: int, output: Mapping[str, Any], *, secret: str = "", now: str = ""
 ) -> ActionRun:
-    """Return the action after the function of a phase has returned.
+    """Return the state of the action after the function of a phase has returned `output`.
 
     `secret` is the name of the Secret with the sensitive outputs.
     """
@@ -385,7 +389,7 @@ def returned(
 
 
 def failed(action: ActionRun, place: int, reason: str, *, now: str = "") -> ActionRun:
-    """Return the action after the call of a phase failed, or could not be made.
+    """Return the state of the action after the call of a phase has failed, or could not be made.
 
     `now` is the time at which the function failed. It is empty if the function was not called, or
     if its call was interrupted.
@@ -398,7 +402,7 @@ def failed(action: ActionRun, place: int, reason: str, *, now: str = "") -> Acti
 
 
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
-    """Return the action after a restart interrupted a call that must not be repeated."""
+    """Return the state of the action after a restart interrupted a call that is not idempotent."""
     reason = (
         f"the controller ended while {function} was running, and its progress is unknown; "
         "it is not called again because it is not idempotent"
@@ -413,9 +417,10 @@ def concluded(
     error: str = "",
     cancelled: str = "",
 ) -> ActionRun:
-    """Return the action after its end.
+    """Return the state of the action after its end.
 
     A complete action has its artifacts; a failed action has the errors of all failed phases.
+    `error` is an error after the last phase, and `cancelled` the reason of a cancellation.
     """
     action = replace(action, waiting=None)
     reasons = [

@@ -40,7 +40,7 @@ class RequestedAction:
 
     spec: Mapping[str, Any]
     at: str
-    """Path of the action in the ActionSet."""
+    """Path of the action in the ActionSet: `spec.actions[0]`."""
 
     @property
     def name(self) -> str:
@@ -65,11 +65,10 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """Resolve all actions and return the new run.
+    """Resolve all actions of an ActionSet and return the new run.
 
-    If the ActionSet must not start, the run has a `refusal`.
-
-    `blueprints` is called with the name of a blueprint; it returns the blueprint or None.
+    If the ActionSet must not start, the run has a `refusal`. `blueprints` returns the blueprint
+    with a name, or None.
     """
     actions: list[ActionRun] = []
     warnings: list[str] = []
@@ -99,16 +98,16 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """Return the run. Add a refusal if its templates read values that will not exist.
+    """Return the run, or a run with a refusal if templates read values that will not exist.
 
-    Without this check, such a run would fail only after some of its phases.
+    Without this check, the run would fail only after some of its phases.
     """
     problems = [each for action in run.actions for each in _unreadable(action, functions)]
     return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
 
 
 def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
-    """Yield an error message for each missing value that a template of an action reads."""
+    """Yield an error message for each missing value that a template of the action reads."""
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return
@@ -136,7 +135,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
 
 
 def refused(reason: str) -> ActionSetRun:
-    """Return a failed run. It has no actions, and the given reason for the failure."""
+    """Return the run of an ActionSet that failed with this reason before any action started."""
     return ActionSetRun(refusal=reason)
 
 
@@ -145,10 +144,7 @@ def _resolved(
     blueprints: Callable[[str], Blueprint | None],
     functions: Functions,
 ) -> tuple[Blueprint, ResolvedAction]:
-    """Find the blueprint of an action, and resolve its phases.
-
-    Raise an error if the action cannot run.
-    """
+    """Find the blueprint of an action, and resolve its phases. Raise an error if it cannot run."""
     at = f"{wanted.at}.blueprint"
     if not wanted.blueprint:
         raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
@@ -191,7 +187,11 @@ def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:
-    """Yield a warning for each input artifact that another major version of a function made."""
+    """Yield a warning for each input artifact that may be unreadable for a phase.
+
+    This is the case if the artifact was made by another major version of the function that the
+    phase calls.
+    """
     calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
     for name, artifact in (wanted.spec.get("artifacts") or {}).items():
         made_by = made_with(artifact)

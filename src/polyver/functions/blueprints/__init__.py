@@ -1,4 +1,4 @@
-"""Blueprints: parsing, validation, and resolution of the function versions of their phases."""
+"""Blueprints: parsing, validation, and the choice of the function versions that phases call."""
 
 from polyver.functions.blueprints._resolution import (
     ActionRefused,

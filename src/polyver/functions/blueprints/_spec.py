@@ -1,6 +1,6 @@
 """Parsed Blueprints and ActionSets.
 
-They contain the positions of their fields in the files. Error messages name these positions.
+They keep the positions of their fields in the files, for error messages.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """A finding in a blueprint: an error, a value that is not known yet, or a deprecation."""
+    """A finding in a blueprint: an error, a deprecation, or a value that is not known yet."""
 
     fact: str
     path: _Path
     place: str
-    """The position of the problem: the file, the line and the path, as text."""
+    """The position of the finding, as text with the file, the line and the path."""
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
-    """True if the finding is about a value that is known only when the action runs."""
+    """True if the finding is a value that is known only when the action runs."""
 
     def __str__(self) -> str:
         return str(PolyverError(self.fact, at=self.place, hint=self.hint))
@@ -66,7 +66,7 @@ class Phase:
     """Name of the phase; empty if the phase has no name. Only a deferred phase may have no name."""
     function: str
     version: str
-    """The `funcVersion` of the phase; empty if there is none."""
+    """The field `funcVersion` of the phase; empty if it is not set."""
     arguments: Mapping[str, object]
     path: _Path
 
@@ -82,7 +82,7 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """The name of the phase. By default, its path in the action: `phases[0]`, `deferPhase`."""
+        """The name of the phase or, without a name, its path in the action: `phases[0]`."""
         return self.name or dotted(self.path[2:])
 
 
@@ -108,7 +108,7 @@ class ParsedAction:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A blueprint: its actions by name, and the document that it was parsed from."""
+    """A blueprint: its actions by name, and the document from which it was parsed."""
 
     name: str
     namespace: str
@@ -134,7 +134,7 @@ class Blueprint:
         return BlueprintFinding(fact, path, self.document.place(*path), hint, is_error)
 
     def action(self, name: str) -> ParsedAction:
-        """Return the action of that name; if it does not exist, raise an error with all names."""
+        """Return the action with this name. If there is none, raise an error with all names."""
         if name not in self.actions:
             known = listed(sorted(self.actions)) or "none"
             fact = f"blueprint {self.label} has no action {name}"
@@ -167,7 +167,7 @@ class _Head(Struct):
 
     @property
     def name(self) -> str:
-        """The `name` of the object. By default, its `generateName`."""
+        """The `name` of the object, or its `generateName` if it has no name."""
         return self.metadata.name or self.metadata.generate_name
 
 
@@ -177,23 +177,25 @@ prepare(_Head)
 def blueprints_in(
     documents: Iterable[Document],
 ) -> Iterator[tuple[Document, Blueprint | None, list[BlueprintFinding]]]:
-    """Yield each Blueprint among the documents, with the violations of its schema."""
+    """Yield each Blueprint among the documents, with the violations of its schema.
+
+    It is None if there are violations.
+    """
     for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
         yield document, *read_blueprint(document)
 
 
 def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """Parse a Blueprint that was read from the API."""
+    """Parse a Blueprint that was read from an API server."""
     name = (obj.get("metadata") or {}).get("name") or ""
     [document] = load_manifests(encode_json(obj).decode(), f"{BLUEPRINTS.kind}/{name}")
     return read_blueprint(document)
 
 
 def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """Parse a Blueprint.
+    """Parse a Blueprint; return it with all violations of its schema.
 
-    Return the Blueprint and all violations of its schema. If there are violations, None is returned
-    instead of the Blueprint.
+    If there are violations, return None instead of the Blueprint.
     """
     # Fields that an API server would remove, because the schema does not have them.
     paths = [field_path(name) for name in _schema(BLUEPRINTS).prune(_copied(document))]
@@ -250,7 +252,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the violations of the schema. An API server would refuse the object because of them."""
+    """Yield the violations of the kind's schema. An API server would refuse the object."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

@@ -35,7 +35,7 @@ from polyver.functions.registering.functions import Functions
 from polyver.languages.values.manifests import dotted
 
 UNTIL = " is known only at run time"
-"""The last words of each message about a value that is unknown before an action runs."""
+"""The end of each message about a value that is not known before the action runs."""
 __all__ = [
     "UNTIL",
     "PhaseFunctionUse",
@@ -49,15 +49,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PhaseFunctionUse:
-    """A phase that calls a known function, with the selector and the resolved version."""
+    """A phase that calls a known function, with its selector and the result of its resolution."""
 
     blueprint: Blueprint
     action: str
     phase: Phase
     asker: str
-    """Name of the ActionSet that requests a preferred version; empty if the use has no preferred
-    version.
-    """
+    """Name of the ActionSet whose preferred version is used; empty without a preferred version."""
     selector: Selector
     found: Resolution | NoMatch
 
@@ -68,11 +66,11 @@ class PhaseFunctionUse:
 
     @property
     def asked(self) -> str:
-        """The requested version; empty if there is none."""
+        """The requested version: `v0.1.0`; empty if none is requested."""
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Report whether the phase uses this version, or requests it without success."""
+        """Report whether the phase uses this version, or requests it but cannot be resolved."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
@@ -81,8 +79,8 @@ class PhaseFunctionUse:
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[BlueprintFinding]:
     """Yield errors in names, versions, arguments and templates, and uses of deprecated versions.
 
-    The findings also include values that a template reads and that may be missing when the action
-    runs. These findings are marked as unknown.
+    Some findings are values that a template reads and that may be missing when the action runs.
+    They have `is_unknown` set.
     """
     for action in blueprint.actions.values():
         yield from _templates(blueprint, action, functions)
@@ -123,7 +121,7 @@ def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]
 
 
 def _implementation(functions: Functions, blueprint: Blueprint, phase: Phase) -> Function | None:
-    """Return the Python function that a phase would call. Return None if it is not known."""
+    """Return the Python function that a phase would call; None if there is none."""
     found = _attempt(functions, blueprint, phase, "")
     if not isinstance(found, Resolution):
         return None
@@ -160,7 +158,10 @@ def new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> lis
 def losses_at(
     release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
 ) -> Iterator[BlueprintFinding]:
-    """Yield a finding for each phase that will not resolve in a future catalogue release."""
+    """Yield a finding for each phase that a future catalogue release would break.
+
+    Such a phase uses a function version that this catalogue release removes.
+    """
     for use, error in losses_between(functions, functions.at(release), blueprints):
         about = about_phase(use.blueprint, use.action, use.phase)
         field = "funcVersion" if use.phase.version else "func"
@@ -171,7 +172,10 @@ def losses_at(
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
 ) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
-    """Yield each use that resolves with `before` but not with `after`, together with its error."""
+    """Yield each use that resolves with the functions `before` but not with `after`.
+
+    The second value is the error of its resolution with `after`.
+    """
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
         index = Index.of(
@@ -222,7 +226,10 @@ def _wishes(
 def _attempt(
     functions: Functions, blueprint: Blueprint, phase: Phase, preferred: str
 ) -> Resolution | NoMatch | None:
-    """Resolve a phase. Return None if its function is unknown, or if its version is invalid."""
+    """Resolve a phase. Return None if its function is unknown, or its requested version invalid.
+
+    Return the error if no version matches.
+    """
     known = functions.known.get(phase.function)
     if known is None:
         return None

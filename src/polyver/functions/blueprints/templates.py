@@ -1,10 +1,11 @@
 """Checks that the templates of a blueprint read only values that will exist.
 
-The check runs before an action runs. Each part of an action has a shape. The shape is the set of
-names that templates in this part can read. A template that reads any other name is an error.
+The check runs before an action runs. Each part of an action has a shape: the names that templates
+in this part can read. It is an error if a template reads any other name.
 
-Some names, such as options, come from an ActionSet, so they are unknown when a blueprint is
-validated. When an ActionSet starts, the same check runs again with the names in this ActionSet.
+Some names, such as those of options, come from an ActionSet, so they are unknown when a blueprint
+is validated. When an ActionSet starts, polyver checks the templates again with the names in this
+ActionSet.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Path = tuple[str | int, ...]
 Names = frozenset[str]
 NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
 WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
-"""Kinds of workloads whose pods and containers templates can read."""
+"""Kinds of workloads. Templates can read the names of their pods and containers."""
 _WORKLOAD = DataShape(
     {
         "Name": TEXT,
@@ -60,24 +61,24 @@ class ProvidedNames:
 
 @dataclass(frozen=True, slots=True)
 class TemplateProblem:
-    """A template that reads a value that is missing, or may be missing."""
+    """A value that a template reads, and that is missing or may be missing."""
 
     fact: str
     path: Path
-    """Path below the action."""
+    """Path of the template, relative to the action: `("phases", 0, "args", "command")`."""
     hint: str = ""
     is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A value that may contain templates, its path, and the shape of the data for its templates."""
+    """A value that may contain templates, its path, and the names that these templates can read."""
 
     value: object
     path: Path
     shape: DataShape
     place: int
-    """Number of phases that have run when this value is rendered."""
+    """Number of phases that have run before the templates in this value are rendered."""
 
 
 def template_problems(
@@ -85,10 +86,10 @@ def template_problems(
     functions: Sequence[Function | None],
     given: ProvidedNames | None = None,
 ) -> Iterator[TemplateProblem]:
-    """Yield a problem for each value that a template of an action reads and that may be missing.
+    """Yield a problem for each value that a template reads and that is missing or may be missing.
 
     `functions` has the function of each phase, with the deferred phase last. An unknown function is
-    None. `given` has the names from the ActionSet. It is None if there is no ActionSet yet.
+    None. `given` has the names from the ActionSet; it is None if there is no ActionSet yet.
     """
     world = _World(action, functions, given)
     for spot in world.spots():
@@ -97,9 +98,9 @@ def template_problems(
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each string with a template in a value, with its path.
+    """Yield each string with a template inside of a value, with the path of the string.
 
-    Keys of mappings are included.
+    The keys of mappings may contain templates too.
     """
     if isinstance(value, str) and "{{" in value:
         yield path, value
@@ -197,9 +198,9 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the names of output artifacts that use no data of phases.
+        """Yield the names of the output artifacts that do not need outputs of phases.
 
-        All phases can read them.
+        The templates of all phases can read these artifacts.
         """
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
@@ -283,10 +284,10 @@ class _World:
 def _rendered_by_function(
     value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
-    """Yield the values that may contain templates, in an argument that the function renders itself.
+    """Yield each value that may contain templates, in an argument that the function renders itself.
 
-    Only the function knows the data for templates under the keys in `others`, so these templates
-    may read any name.
+    Only the function knows which data the templates under the keys in `others` read, so any name is
+    allowed in them.
     """
     if isinstance(value, Mapping):
         for key, each in value.items():
@@ -306,9 +307,10 @@ _DECLARED = {
     "Secrets": ("secret", "secretNames", "secrets"),
     "Options": ("option", "", "options"),
 }
-"""For each root name in templates, three strings: the noun for messages, the field of a blueprint's
-action that declares the values, and the field of an ActionSet's action that provides the values. If
-there is no such field, the string is empty.
+"""For each root name in templates, three strings that error messages use.
+
+They are a noun, the field of a blueprint's action that declares the names, and the field of an
+ActionSet's action that has the values. A string is empty if there is no such field.
 """
 
 

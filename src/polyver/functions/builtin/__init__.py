@@ -1,7 +1,7 @@
 """The built-in functions of polyver.
 
-They are registered in the same way as the functions of a project. The file catalogue.yaml in this
-folder is their catalogue.
+They are registered in the same way as the functions of a project. Their catalogue is the file
+catalogue.yaml in this folder.
 """
 
 from polyver.functions.builtin import (

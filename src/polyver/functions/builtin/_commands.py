@@ -1,4 +1,4 @@
-"""`Command`: runs a program on the machine of the controller, if the operator allows that."""
+"""`Command`: runs a program on the machine of the controller, if the operator allows this."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MINUTES = Duration("10m")
 
 
 class _ProgramFailed(PolyverError):
-    """A program could not be started, took too long, or failed."""
+    """A program could not be started, failed, or did not end in time."""
 
 
 @register("Command", outputs=["stdout", "stderr", ...])
@@ -37,11 +37,12 @@ async def command(
 ) -> dict[str, Any]:
     """Run a program on the machine, or in the container, of the controller.
 
-    The option `--allow-command` of polyver enables this function. It is disabled by default,
-    because otherwise everyone who may write blueprints could do what the controller may do.
+    The option `--allow-command` of polyver enables this function. It is disabled by default:
+    otherwise, everyone who may write blueprints could do everything that the controller may do.
 
-    Returned values: `stdout` and `stderr` (if the text is long, only its end), and the value of
-    each line `###Phase-output###: {"key": "NAME", "value": …}` on standard output, under its key.
+    Returned values: `stdout` and `stderr` (only the end of a long text). If the program prints a
+    line `###Phase-output###: {"key": "NAME", "value": …}` to standard output, the function also
+    returns this value, under the key NAME.
     """
     if "command" not in ctx.allows:
         hint = "start polyver with --allow-command to allow it"
@@ -88,7 +89,7 @@ async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[b
 
 
 async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
-    """Read a stream of a program. If the program prints too much, kill it and discard the rest."""
+    """Read what a program prints. If it prints too much, kill it and discard the rest."""
     read = bytearray()
     while piece := await stream.read(65536):
         if len(read) <= LARGEST:

@@ -19,7 +19,7 @@ _MINUTE = Duration("1m")
 
 
 class CallRefused(PolyverError):
-    """The server sent an unexpected response, or no response."""
+    """The server sent an unexpected response, or it sent no response."""
 
 
 @register("HTTPCall", outputs=["status", "headers", "body", "json"])
@@ -40,9 +40,9 @@ async def http_call(
     """Send one HTTP request, and return the response.
 
     Returned values: `status`, `headers`, `body` as text, and `json` if the body is JSON. The call
-    fails if the status code is not accepted, or if the body is larger than 128 KiB. Redirects are
-    followed. The function is not idempotent: after a lost connection it is not known whether the
-    server has processed the request.
+    fails if the status code is not accepted, or if the body is larger than 128 KiB. The function
+    follows redirects. It is not idempotent: if the connection is lost, the server may or may not
+    have processed the request.
     """
     import httpx2  # imported here because the import takes long
 

@@ -1,4 +1,4 @@
-"""`KubeExec`: runs a command in a running container, in three versions."""
+"""`KubeExec`: runs a command in a running container. There are three versions of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MINUTES = Duration("10m")
 
 
 class _PodCommandFailed(PolyverError):
-    """A command took too long, or failed."""
+    """A command in a container failed, or did not end before its timeout."""
 
 
 @register("KubeExec", outputs=["output", ...])
@@ -36,10 +36,10 @@ async def kube_exec(
 ) -> dict[str, Any]:
     """Run a command in a running container, as `kubectl exec` does.
 
-    Returned values: `output`, which is standard output and standard error together (if the text is
-    long, only its end), and the value of each line `###Phase-output###: {"key": "NAME", "value":
-    …}` on standard output, under its key. The function needs a cluster with nodes: `polyver up`
-    runs no pods.
+    Returned values: `output`, which is standard output and standard error together (only the end of
+    a long text). If the command prints a line `###Phase-output###: {"key": "NAME", "value": …}` to
+    standard output, the function also returns this value, under the key NAME. The function needs a
+    cluster with nodes. So it fails on `polyver up`, which runs no pods.
     """
     ran = await _ran(ctx, namespace, pod, container, command)
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
@@ -57,7 +57,7 @@ async def kube_exec_v010(
 ) -> dict[str, Any]:
     """Run a command in a running container, with a timeout.
 
-    Everything else is as in v0.0.0.
+    Except for the timeout, this version does the same as v0.0.0.
     """
     ran = await _within(
         ctx, timeout, namespace=namespace, pod=pod, container=container, command=command
@@ -77,7 +77,8 @@ async def kube_exec_v020(
 ) -> dict[str, Any]:
     """Run a command in a running container, and return standard output and error separately.
 
-    Returned values: `stdout` and `stderr` instead of `output`. Everything else is as in v0.1.0.
+    Returned values: `stdout` and `stderr` instead of `output`. Otherwise, this version does the
+    same as v0.1.0.
     """
     ran = await _within(
         ctx, timeout, namespace=namespace, pod=pod, container=container, command=command

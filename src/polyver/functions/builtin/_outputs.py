@@ -1,6 +1,7 @@
-"""Converts the text that a program prints to values that a function returns.
+"""Converts the text that a program prints to the values that a function returns.
 
-The returned values are the values in Kanister's `###Phase-output###` lines, and the text itself.
+These values are the text itself, and the values in its lines `###Phase-output###: …`, as in
+Kanister.
 """
 
 from __future__ import annotations
@@ -51,6 +52,6 @@ def outputs_in(printed: bytes) -> dict[str, Any]:
 
 
 def text_of(printed: bytes) -> str:
-    """Decode the text that a program printed. Of a long text, only the end is returned."""
+    """Decode the text that a program printed. Return only the end of a long text."""
     text = printed.decode(errors="replace")
     return text if len(text) <= _KEPT else f"…{text[-_KEPT:]}"

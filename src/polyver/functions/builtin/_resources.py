@@ -1,4 +1,4 @@
-"""`KubeOps`: creates, patches and deletes objects through the API."""
+"""`KubeOps`: creates, patches or deletes an object through the API."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
 
 MADE_FOR = "polyver.dev/made-for"
-"""Annotation with the key of the phase that created the object. A second call of the phase finds
-the object by this annotation.
+"""Annotation of an object that a phase created, with the key of the phase.
+
+If the phase is called again, it finds the object by this annotation.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """A reference to an object by resource and name."""
+    """A reference to an object, by its resource and its name."""
 
     name: str
     resource: str
@@ -38,7 +39,7 @@ class _ResourceNotServed(PolyverError):
 
 
 def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
-    """Find the kind of the object that a reference names."""
+    """Find the served kind of the object that a reference names."""
     version = reference.version.rpartition("/")[2]
     group = reference.group or reference.version.rpartition("/")[0]
     found = [
@@ -56,7 +57,7 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
 
 
 def name_for(key: str, prefix: str = "") -> str:
-    """Build an object name from the key of a phase. All calls of the phase get the same name."""
+    """Build an object name from the key of a phase. Each call of the phase gets the same name."""
     return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
@@ -68,10 +69,7 @@ async def create_once(
     *,
     dry_run: bool = False,
 ) -> Object:
-    """Create an object.
-
-    If an earlier call of this phase has created it, return the existing object.
-    """
+    """Create an object, or return it if an earlier call of this phase has created it."""
     metadata = dict(content.get("metadata") or {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), MADE_FOR: ctx.key}
     prefix = metadata.pop("generateName", "")
@@ -122,9 +120,9 @@ async def kube_ops(
     """Create, patch or delete one object through the API.
 
     Returned values: `apiVersion`, `group`, `resource`, `kind`, `name` and `namespace` of the
-    object. The function is idempotent. A second call finds the object that the first call created:
-    the object has the annotation polyver.dev/made-for, and the same name is derived from
-    `generateName`. A delete succeeds if the object does not exist.
+    object. The function is idempotent. If it is called again, it finds the object that the first
+    call created by the annotation polyver.dev/made-for; from `generateName`, each call of a phase
+    derives the same name. Deleting an object that does not exist succeeds.
     """
     inside = namespace or ctx.namespace
     if operation == "create":

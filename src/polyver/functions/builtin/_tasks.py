@@ -1,4 +1,4 @@
-"""`KubeTask`: runs a pod to its end, and returns what the pod printed."""
+"""`KubeTask`: runs a pod until it ends, and returns what it printed."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ async def kube_task(
     ] = {},  # noqa: B006
     timeout: Annotated[Duration, Description("Timeout for the pod to end.")] = _QUARTER,
 ) -> dict[str, Any]:
-    """Run a pod to its end, return what it printed, and delete the pod.
+    """Run a pod until it ends, return what it printed, and delete it.
 
-    Returned values: `output`, which is the log of the container (if the log is long, only its end),
-    and the value of each line `###Phase-output###: {"key": "NAME", "value": …}`, under its key. The
-    name of the container is `container`. The function needs a cluster with nodes: `polyver up` runs
-    no pods, so the function fails at its timeout there.
+    Returned values: `output`, which is the log of the container (only the end of a long log). If
+    the container prints a line `###Phase-output###: {"key": "NAME", "value": …}`, the function also
+    returns this value, under the key NAME. The name of the container is `container`. The function
+    needs a cluster with nodes. So it fails at its timeout on `polyver up`, which runs no pods.
     """
     inside, name = namespace or ctx.namespace, name_for(ctx.key, "polyver-task-")
     whole = merged(ctx.params.get("PodOverride") or {}, override)
@@ -108,7 +108,7 @@ def _why(pod: Object) -> str:
 
 
 def merged(spec: Mapping[str, Any], override: Mapping[str, Any]) -> Mapped:
-    """Merge the spec of a pod with an override. Containers are matched by name.
+    """Merge the spec `override` into the spec of a pod. Containers with equal names are merged.
 
     >>> merged({"containers": [{"name": "a", "image": "x"}]},
     ...        {"containers": [{"name": "a", "tty": True}], "hostNetwork": True})

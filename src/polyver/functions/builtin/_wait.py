@@ -1,4 +1,4 @@
-"""`Wait` and `WaitV2`: wait until conditions on objects hold, as in Kanister's blueprints."""
+"""`Wait` and `WaitV2`: wait until objects satisfy conditions, as in Kanister's blueprints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """A template, and the object that it reads. The condition holds if the result is `true`."""
+    """A template, and the object that it reads. The condition is true if the result is `true`."""
 
     condition: str
     reference: Annotated[dict[str, Any], Alias("objectReference")]
@@ -34,10 +34,10 @@ class WaitCondition:
 
 @dataclass(frozen=True, slots=True)
 class WaitConditions:
-    """Conditions to wait for.
+    """The conditions to wait for.
 
-    All conditions in `all_of` must hold. If `any_of` is not empty, at least one condition in
-    `any_of` must hold too.
+    All conditions in `all_of` must be true. If `any_of` is not empty, at least one condition in
+    `any_of` must be true as well.
     """
 
     any_of: Annotated[list[WaitCondition], Alias("anyOf")] = field(default_factory=list)
@@ -56,17 +56,17 @@ _MINUTES = Duration("10m")
 
 
 class _WaitTimeout(PolyverError):
-    """The conditions did not hold before the timeout."""
+    """The conditions were not true before the timeout."""
 
 
 @register("Wait", idempotent=True, outputs=[])
 async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUTES) -> None:
-    """Wait until conditions on objects hold.
+    """Wait until objects satisfy conditions.
 
     A condition is a template, such as `{{ if eq "{ $.status.phase }" "Active" }}true{{ end }}`.
-    First each JSONPath expression in single braces is replaced by the value in the object. Then
-    the template is rendered; the condition holds if the result is `true`. The condition does not
-    hold while the object does not exist.
+    First, each JSONPath expression in single braces is replaced by its value in the object. Then
+    the template is rendered; the condition is true if the result is `true`. While the object does
+    not exist, the condition is false.
     """
 
     from polyver.languages.gotemplate import compile_template  # the import takes long
@@ -80,10 +80,10 @@ async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUT
 
 @register("WaitV2", idempotent=True, outputs=[])
 async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _MINUTES) -> None:
-    """Wait until conditions on objects hold. The template of a condition reads the object.
+    """Wait until objects satisfy conditions. The template of a condition reads the object.
 
-    An example of a condition is `{{ if eq .status.phase "Active" }}true{{ end }}`. The condition
-    does not hold while the object, or a field that the template reads, does not exist.
+    An example of a condition is `{{ if eq .status.phase "Active" }}true{{ end }}`. While the
+    object, or a field that the template reads, does not exist, the condition is false.
     """
 
     from polyver.languages.gotemplate import compile_template
@@ -95,7 +95,7 @@ async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _M
 
 
 def _values(path: str, obj: Object) -> str:
-    """Return the values at a JSONPath, escaped for use in a quoted string of a template."""
+    """Return the values at a JSONPath as text, escaped for a quoted string in a template."""
     found = parse_path(path if path.startswith((".", "[")) else f".{path}").find(obj)
     shown = " ".join(each if isinstance(each, str) else json.dumps(each) for each in found)
     return json.dumps(shown)[1:-1].replace("{", "\\u007b")
@@ -127,7 +127,7 @@ async def _until(
 async def _hold(
     ctx: AsyncContext, conditions: WaitConditions, holds: Holds
 ) -> tuple[bool, list[str]]:
-    """Evaluate the conditions. Return whether to end the wait, and the problems that were found."""
+    """Evaluate the conditions. Return whether they are true, and the problems that occurred."""
     problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
     some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]

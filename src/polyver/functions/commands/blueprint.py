@@ -48,9 +48,10 @@ def validate(
     """Check functions, versions, arguments and templates of blueprints without calling a function.
 
     For each value that a template reads, the command checks that the value will exist when the
-    action runs. Such values are outputs of phases, artifacts, Secrets and ConfigMaps. The phase of
-    an output must run earlier, and its function must declare the output. Values that are known only
-    when an action runs, such as options, are listed as known only at run time.
+    action runs. Such values are outputs of phases, artifacts, Secrets and ConfigMaps. An output
+    exists if its phase runs earlier and the function of this phase declares the output. The command
+    cannot check values that are known only when an action runs, such as options. It lists them as
+    known only at run time.
 
     Example: polyver blueprint validate -f backup.yaml --functions functions.py --release 0.4.0
 
@@ -60,8 +61,8 @@ def validate(
         A file or folder with blueprints, or '-' (standard input); repeatable. Objects that are not
         blueprints are ignored.
     release
-        A future catalogue release. Also report the phases that will stop working in this release,
-        because it removes function versions.
+        A future catalogue release. The command also reports the phases that this release will
+        break, because it removes function versions.
     """
     known = load_known(functions, catalogue, traceback=traceback)
     later = _release(release, known)

@@ -20,7 +20,7 @@ BLUEPRINTS = GroupVersionResource("cr.kanister.io", "v1alpha1", "blueprints")
 def documents_in(names: Sequence[str]) -> list[Document]:
     """Read the documents in files and folders, and the objects of clusters.
 
-    The name `cluster:CONTEXT` means all Blueprints and ActionSets of a cluster.
+    The name `cluster:CONTEXT` means all Blueprints and ActionSets of the cluster with this context.
     """
     files = [name for name in names if not name.startswith(CLUSTER)]
     found = read_manifests(files) if files else []
@@ -31,7 +31,7 @@ def documents_in(names: Sequence[str]) -> list[Document]:
 
 
 def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
-    """Parse the blueprints among the documents; warn about invalid ones and leave them out."""
+    """Parse the blueprints among the documents. Leave out invalid ones, with a warning."""
     found: list[Blueprint] = []
     for document, blueprint, findings in blueprints_in(documents):
         if blueprint is None:
@@ -42,5 +42,5 @@ def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
 
 
 def known_blueprints(names: Sequence[str]) -> list[Blueprint]:
-    """Read the blueprints in files, folders and clusters."""
+    """Read all blueprints in files, folders and clusters."""
     return blueprints_among(documents_in(names))

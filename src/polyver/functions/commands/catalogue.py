@@ -31,16 +31,16 @@ def release(
     """Add a catalogue release, and remove the function versions whose removal is due.
 
     A catalogue release is one release of the product that ships the functions. For each deprecated
-    function version, the catalogue names the catalogue release that removes it. This must be the
-    second minor or major release after the deprecation, or a later one. The command refuses a
-    catalogue release that would remove a function version earlier.
+    function version, the catalogue names the catalogue release that removes it. It must be at least
+    the second minor or major release after the deprecation. If the new catalogue release would
+    remove a function version too early, the command refuses it.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 
     Parameters
     ----------
     version
-        The version of the catalogue release.
+        The version of the new catalogue release, such as 0.4.0.
     """
     edit = partial(add_release, version=version_of(version, "VERSION"))
     holder = only_catalogue(catalogue)

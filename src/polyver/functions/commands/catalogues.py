@@ -1,4 +1,4 @@
-"""Reads and edits catalogue files. An edit prints a diff, or replaces the file atomically."""
+"""Reads and edits catalogue files. An edit replaces the file atomically, or only prints a diff."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _BOM = "\ufeff"
 
 
 def catalogue_files(given: Sequence[str] | None) -> list[str]:
-    """Return the given catalogue files.
+    """Return the catalogue files to use: `given`, if it is not empty.
 
-    By default, return the files that the project lists; if it lists none, return catalogue.yaml in
-    the current folder if this file exists.
+    Otherwise, return the files that pyproject.toml lists. If it lists none, return catalogue.yaml
+    in the current folder if this file exists.
     """
     if given:
         return [*given]
@@ -46,7 +46,10 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Report whether a file may be a catalogue of functions. Other tools use the same file name."""
+    """Report whether a file may be a catalogue of functions; other tools use the same file name.
+
+    polyver only looks for the word `functions` in the file.
+    """
     try:
         return b"functions" in path.read_bytes()
     except OSError:
@@ -54,7 +57,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
-    """Read the catalogues in files. Raise an error for a file that is not a catalogue."""
+    """Read the catalogues in files. Raise an error if a file is not a catalogue."""
     for name in dict.fromkeys(names):
         documents = read_manifests([name])
         if not documents:
@@ -63,7 +66,7 @@ def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
 
 
 def version_of(text: str, at: str) -> SemVer:
-    """Parse a version from the command line."""
+    """Parse a version from the command line. `at` names the option or argument for errors."""
     try:
         return SemVer.complete(text)
     except InvalidVersion as error:
@@ -110,11 +113,12 @@ def edit_catalogue(
     force: bool = False,
     check: Callable[[FunctionCatalogue], None] | None = None,
 ) -> None:
-    """Edit a catalogue file. With `dry_run`, only print the diff.
+    """Edit a catalogue file, or only print the diff if `dry_run` is True.
 
-    `users` are files, folders and clusters with blueprints. The edit is refused if a phase of these
-    blueprints uses a version that the edit removes; with `force` a warning is printed instead.
-    `check` may refuse the resulting catalogue. After a refusal the file is unchanged.
+    `users` are files, folders and clusters with blueprints. If a phase of these blueprints uses a
+    version that the edit removes, the edit is refused; with `force`, the command only warns.
+    `check` may also raise an error to refuse the new catalogue. If the edit is refused, the file
+    stays unchanged.
     """
     text = _text(file)
     mark = _BOM if text.startswith(_BOM) else ""
@@ -145,9 +149,9 @@ def edit_catalogue(
 def _check_users(
     users: Sequence[str], before: str, after: str, source: str, *, force: bool
 ) -> None:
-    """Raise RequestRefused if an edit removes versions that are in use.
+    """Raise RequestRefused if an edit removes versions that blueprints use.
 
-    The error names the users of these versions.
+    The error names the blueprints. With `force`, print a warning instead.
     """
     from polyver.functions.blueprints import losses_between
     from polyver.functions.commands.blueprints import known_blueprints
@@ -172,7 +176,7 @@ def _check_users(
 
 
 def _text(file: str) -> str:
-    """Return the content of a file, with its line endings."""
+    """Return the content of a file as text, without changing its line endings."""
     try:
         return Path(file).read_bytes().decode()
     except OSError as error:

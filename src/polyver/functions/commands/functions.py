@@ -32,9 +32,9 @@ CatalogueFiles = Annotated[
     Parameter(
         negative=(),
         help=(
-            "A catalogue file; repeatable. Default: the catalogues that pyproject.toml lists"
-            " ([tool.polyver] catalogues = […]). If it lists none, catalogue.yaml in the current"
-            " folder."
+            "A catalogue file, which lists the stages of function versions; repeatable. Default:"
+            " the catalogues that pyproject.toml lists ([tool.polyver] catalogues = […]) or, if it"
+            " lists none, catalogue.yaml in the current folder."
         ),
     ),
 ]
@@ -53,12 +53,12 @@ Server = Annotated[
     str | None,
     Parameter(
         help=(
-            "The context of the kubeconfig: show the functions of its control plane. With"
-            " --functions or --catalogue, the command shows the local functions instead, and warns"
-            " about differences to the control plane. Without --context, --functions and"
-            " --catalogue, the command uses the current context if KUBECONFIG is set, or if the"
-            " project in the current folder has neither functions nor a catalogue. Otherwise, it"
-            " shows the functions of the project."
+            "A context of the kubeconfig. The command shows the functions of the control plane in"
+            " this context. If --functions or --catalogue is also set, the command shows the local"
+            " functions instead, and warns about differences from the control plane. If none of"
+            " these options is set, the command shows the functions of the project in the current"
+            " folder; but it uses the current context if KUBECONFIG is set, or if the project has"
+            " neither functions nor a catalogue."
         )
     ),
 ]
@@ -68,13 +68,14 @@ Traceback = Annotated[
     Parameter(
         negative=(),
         help=(
-            "Also print the Python traceback if your code raises an exception while polyver imports"
-            " it."
+            "If your code raises an exception while polyver imports it, also print the Python"
+            " traceback."
         ),
     ),
 ]
 DryRun = Annotated[
-    bool, Parameter(negative=(), help="Print the changes of the catalogue file, and write nothing.")
+    bool,
+    Parameter(negative=(), help="Print the changes to the catalogue file, but do not write it."),
 ]
 Users = Annotated[
     list[str] | None,
@@ -82,9 +83,9 @@ Users = Annotated[
         name=["--file", "-f"],
         negative=(),
         help=(
-            "A file or folder with blueprints, 'cluster:' (the cluster of the current context) or"
-            " 'cluster:CONTEXT'; repeatable. Without --force, the command refuses a change that"
-            " breaks one of these blueprints."
+            "A file or folder with blueprints, 'cluster:' (all blueprints in the cluster of the"
+            " current context) or 'cluster:CONTEXT'; repeatable. The command refuses a change that"
+            " breaks one of these blueprints, unless --force is set."
         ),
     ),
 ]
@@ -93,8 +94,8 @@ Force = Annotated[
     Parameter(
         negative=(),
         help=(
-            "Make the change even if it breaks blueprints of --file; a warning names these"
-            " blueprints."
+            "Make the change even if it breaks blueprints of --file. The command prints a warning"
+            " with the names of these blueprints."
         ),
     ),
 ]
@@ -102,8 +103,8 @@ RemovedIn = Annotated[
     str | None,
     Parameter(
         help=(
-            "The catalogue release in which the deprecated version is removed. Default for a newly"
-            " deprecated version: the second minor release after the current catalogue release."
+            "The catalogue release that removes the deprecated version. Default, if the version was"
+            " not deprecated before: the second minor release after the current catalogue release."
         )
     ),
 ]
@@ -139,8 +140,8 @@ def _data(
 ) -> dict[str, Any]:
     """Return the functions of a control plane, or the local functions, as plain data.
 
-    The options choose which functions are returned. If they name a control plane and local
-    functions, return the local functions, and warn about differences.
+    The options choose between them. If the options name both, return the local functions, and warn
+    about differences from the control plane.
     """
     from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
@@ -161,7 +162,10 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Report whether a cluster is configured, and the project has no functions and no catalogue."""
+    """Report whether to use the current context although no option names a control plane.
+
+    This is the case if a cluster is configured, and the project has no functions and no catalogue.
+    """
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 
@@ -240,7 +244,7 @@ def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: SemVer) -> bool:
-    """Report whether a version equals the wanted version. Build metadata is ignored."""
+    """Report whether a version equals `wanted`, apart from build metadata."""
     return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 
@@ -294,10 +298,11 @@ def promote_version(
 ) -> None:
     """Make a version of a function stable, and deprecate the version that was stable before.
 
-    Phases that request no version call the stable version. With --file, the command refuses a
-    promotion that breaks such a phase. A phase breaks if the promoted version requires an argument
-    that the phase does not pass, does not have an argument that the phase passes, or does not
-    return an output that a template reads. The error lists the phases that would break.
+    Phases that request no version call the stable version, so a promotion changes the version that
+    they call. With --file, the command refuses a promotion that breaks such a phase. A phase breaks
+    if the promoted version requires an argument that the phase does not pass, does not have an
+    argument that the phase passes, or does not return an output that a template reads. The error
+    lists the phases that would break.
 
     Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
 
@@ -332,7 +337,8 @@ def deprecate_version(
 ) -> None:
     """Deprecate a candidate, or change the removal or the replacement of a deprecated version.
 
-    This command cannot deprecate the stable version: promote another version instead.
+    This command cannot deprecate the stable version. Promote another version instead: this
+    deprecates the version that was stable before.
 
     Example: polyver functions deprecate KubeExec@v0.3.0 --use v0.2.0
 
@@ -341,8 +347,8 @@ def deprecate_version(
     name
         The function and the version to deprecate: NAME@VERSION.
     use
-        The version that replaces the deprecated version. Default for a newly deprecated version:
-        the stable version.
+        The version that replaces the deprecated version. Default, if the version was not deprecated
+        before: the stable version.
     """
     name, version = _named(name)
     edit = partial(
@@ -368,8 +374,8 @@ def remove_version(
     """Mark a deprecated version as removed, if enough catalogue releases followed its deprecation.
 
     The earliest catalogue release that can remove a version is the second minor or major release
-    after the deprecation of the version. The catalogue still lists the removed version, so that its
-    number is never reused.
+    after the deprecation of the version. The catalogue continues to list the removed version, so
+    that its number is never used again.
 
     Example: polyver functions remove KubeExec@v0.0.0
 

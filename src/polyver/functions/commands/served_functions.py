@@ -1,7 +1,7 @@
 """The functions of a control plane, read from `GET /functions`.
 
-The API server of `polyver up` serves the path `/functions`. kube-apiserver does not serve it. On a
-cluster, the command therefore sends the request through kube-apiserver's proxy to the Service of
+The API server of `polyver up` serves the path `/functions`, but kube-apiserver does not. On a
+cluster, polyver therefore sends the request through kube-apiserver's proxy to the Service of
 polyver.
 """
 
@@ -37,14 +37,14 @@ _NAMESPACE = "polyver-system"
 
 @dataclass(frozen=True, slots=True)
 class ServedFunctions:
-    """The functions that a control plane reports as available to its blueprints."""
+    """The functions that the blueprints of a control plane can call, as it reports them."""
 
     server: str
     data: dict[str, Any]
 
     @property
     def known(self) -> Functions:
-        """The functions in the form that commands use. They have no code and cannot be called."""
+        """The functions as objects for commands. They have no code, so calling them is an error."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property
@@ -60,11 +60,10 @@ def asked_functions(
     *,
     traceback: bool,
 ) -> Functions:
-    """Return the functions from `--functions` and `--catalogue`.
+    """Return the functions from the options `--functions` and `--catalogue`.
 
-    If neither option is given, return the functions of the server.
-
-    If the options are given, warn about differences from the functions of the server.
+    If neither option is set, return the functions of the control plane. Otherwise, warn about
+    differences from the functions of the control plane.
     """
     if not functions and not catalogue:
         return functions_on(context).known
@@ -111,7 +110,10 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
 
 
 def _versions(function: dict[str, Any] | None) -> str:
-    """Describe the versions of a function with their stages. Removed versions are left out."""
+    """Return the versions of a function with their stages: `v0.1.0 stable, v0.2.0 candidate`.
+
+    Removed versions are left out.
+    """
     versions = (function or {}).get("versions") or ()
     usable = [each for each in versions if each["stage"] != "removed"]
     return ", ".join(f"{each['version']} {each['stage']}" for each in usable)

@@ -39,7 +39,7 @@ _ACTION_SETS = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionse
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One phase of an ActionSet: the recorded version, and the version that it would use now."""
+    """One phase of an ActionSet: the version that it used, and the one that it would use now."""
 
     action: str
     phase: str
@@ -70,9 +70,9 @@ class _Row:
 
 
 def _why_action_set(question: WhyQuestion) -> None:
-    """Print, for each phase of an ActionSet, the version that it used and the reason.
+    """Print the version that each phase of an ActionSet used, and the reason.
 
-    Also print the version that it would use now.
+    Also print the version that the phase would use now.
     """
     context = question.context
     known = asked_functions(
@@ -121,7 +121,10 @@ def _recorded(
 
 
 def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
-    """Yield a row for each phase of an ActionSet that has not started."""
+    """Yield a row for each phase of an ActionSet that has not started.
+
+    `found` is the ActionSet; its blueprints are read from the cluster.
+    """
     for wanted in wanted_of(found):
         inside = found["metadata"]["namespace"]
         blueprint = _blueprint(context, wanted.blueprint, inside)
@@ -138,7 +141,10 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
 def _now(
     known: Functions, blueprint: Blueprint | None, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """Return the version that a phase would use now, the reason, and the rejected versions."""
+    """Return the version that a phase would use now, the reason, and the versions not chosen.
+
+    If the phase cannot be resolved, the version is empty and the reason is the error.
+    """
     try:
         user = blueprint.user(phase) if blueprint is not None else None
         found = resolution_of(known, phase, preferred=preferred, user=user)
@@ -193,10 +199,7 @@ def _impact_of_function(question: ImpactQuestion) -> None:
 
 
 def _functions(question: ImpactQuestion) -> Functions:
-    """Return the functions of the first cluster in `--file`.
-
-    If there is none, return the local functions.
-    """
+    """Return the functions of the first cluster in `--file`, or the local functions without one."""
     clusters = [name for name in question.files if name.startswith(CLUSTER)]
     given, traceback = (question.functions, question.catalogue), question.traceback
     if not clusters:

@@ -1,7 +1,7 @@
 """Reads the objects that an action needs, and writes the Secrets with its sensitive outputs.
 
-Sensitive outputs and artifacts are stored in Secrets instead of the status. The ActionSet owns
-these Secrets, so they are deleted with it.
+polyver stores sensitive outputs and artifacts in Secrets instead of the status. The ActionSet owns
+these Secrets, so garbage collection deletes them after the ActionSet.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ _MANAGER: Final = "polyver-actions"
 
 
 class NotThere(PolyverError):
-    """Something that an action needs does not exist: an object, its kind or a function version."""
+    """An object, its kind or a function version that an action needs does not exist."""
 
 
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
-    """Find the kind of a reference, by the name of the kind or the resource.
+    """Find the served kind that a reference names, by its kind or by its resource.
 
-    Upper and lower case are treated as equal. Group and version are compared only if the reference
-    has them.
+    Upper and lower case make no difference. If the reference has a group, the group must match. If
+    it has a version, a kind with this version has precedence over kinds with other versions.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)
@@ -97,7 +97,7 @@ def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind 
 async def read_workload(
     client: Client, reference: Mapping[str, Any], namespace: str, *, at: str
 ) -> tuple[Object, dict[str, Any]]:
-    """Read the object of an action. Return the object and its data for templates."""
+    """Read the object on which an action runs. Return the object, and its data for templates."""
     kind = kind_of(reference, await client.discover())
     name = reference.get("name") or ""
     if kind is None:
@@ -139,7 +139,7 @@ async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:
 
 
 def _labels(selector: Mapping[str, Any]) -> str:
-    """Convert a label selector to the syntax of the query parameter `labelSelector`."""
+    """Convert a label selector to the syntax of the query parameter `labelSelector`: `app=web`."""
     exact = selector.get("matchLabels") if "matchLabels" in selector else None
     if exact is None and "matchExpressions" not in selector:
         exact = selector  # a plain mapping of labels, as in a DeploymentConfig
@@ -159,7 +159,7 @@ def _labels(selector: Mapping[str, Any]) -> str:
 async def gather(
     client: Client, action: ActionRun, namespace: str, *, at: str, masks: Masks
 ) -> Objects:
-    """Read all objects that an action names, and add the values of Secrets to `masks`."""
+    """Read all objects that an action names, and add the values of the Secrets to `masks`."""
     spec: Mapping[str, Any] = action.snapshot["spec"]
     obj: Object | None = None
     if spec.get("object"):
@@ -215,9 +215,9 @@ async def _named(
 
 
 def is_final(error: PolyverError) -> bool:
-    """Report whether a retry would fail too.
+    """Report whether an error would occur again in a retry.
 
-    This is the case for all errors except transient API errors.
+    This is the case for all errors except transient errors of the API server.
     """
     return not isinstance(error, ApiError) or (
         400 <= error.code < 500 and error.code not in _PASSING
@@ -229,7 +229,7 @@ async def begun(
 ) -> ActionSetRun:
     """Read the blueprints and objects of an ActionSet, and return its new run.
 
-    If the ActionSet must not start, the run has a refusal.
+    If the ActionSet must not start, the run has a `refusal`.
     """
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
@@ -266,7 +266,7 @@ async def begun(
 
 
 class NotKept(PolyverError):
-    """The Secret with sensitive outputs cannot be written, or does not exist any more."""
+    """A Secret with sensitive outputs cannot be written, or does not exist any more."""
 
 
 class OutputSecrets:
@@ -276,7 +276,7 @@ class OutputSecrets:
         self._client = client
 
     async def write(self, action_set: Object, part: str, content: dict[str, Any]) -> str:
-        """Write a Secret for a part of an ActionSet, such as a phase; return the Secret's name."""
+        """Write a Secret for a part of an ActionSet, such as a phase. Return the Secret's name."""
         namespace, name = action_set["metadata"].get("namespace", ""), _name(action_set, part)
         try:
             await self._apply(action_set, name, namespace, content)

@@ -1,12 +1,12 @@
 """The state of running ActionSets and their calls, and the slots that limit concurrent calls.
 
-A call of a function needs a slot. Slots are shared fairly between namespaces, by two rules:
+A call of a function needs a slot. Namespaces share the slots by two rules:
 
-- A namespace gets another slot only if more slots are free than the namespace holds. So the first
-  busy namespace gets at most half of the slots, the second busy namespace half of the rest, and so
+- A namespace gets another slot only if it has fewer slots than are free. So the first
+  busy namespace gets at most half of the slots, the second one half of the rest, and so
   on.
-- A free slot goes to the namespace that holds the fewest slots, and within this namespace to the
-  action that has waited longest.
+- A free slot goes to the namespace that has the fewest slots. Within this namespace, it goes to
+  the action that has waited longest.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class RunningCall:
-    """A call of a phase's function that this process waits for."""
+    """A call of a phase's function that runs, and for whose end this process waits."""
 
     place: int
     task: asyncio.Task[None]
     reason: str = ""
-    """The reason why the call was stopped. Empty if the call was not stopped."""
+    """The reason why polyver stopped the call; empty if polyver has not stopped it."""
 
     def stop(self, reason: str) -> None:
-        """Cancel the call, but only once.
+        """Cancel the call. Do nothing if it was cancelled before.
 
         A second cancellation would interrupt the cleanup of the call.
         """
@@ -47,13 +47,13 @@ class RunningCall:
 
 @dataclass(slots=True)
 class RunningActionSet:
-    """State of a running ActionSet. The keys of all mappings are indexes of actions."""
+    """State of a running ActionSet. The keys of all mappings are the indexes of its actions."""
 
     key: Key
     objects: dict[int, Objects] = field(default_factory=dict)
     alive: dict[int, RunningCall] = field(default_factory=dict)
     masks: defaultdict[int, Masks] = field(default_factory=lambda: defaultdict(Masks))
-    """Values from Secrets and sensitive outputs. These values are masked in logs and statuses."""
+    """Values of Secrets and sensitive outputs. polyver masks them in logs and statuses."""
     outputs: defaultdict[int, dict[int, dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -61,7 +61,7 @@ class RunningActionSet:
 
 
 class Slots(Generic[K]):
-    """A limited number of slots, the namespaces that hold them, and the queue of waiting owners.
+    """A limited number of slots: the namespaces that use them, and the queue of waiting owners.
 
     >>> slots = Slots[str](2)
     >>> [slots.take(name, namespace) for name, namespace in (("a", "x"), ("b", "x"), ("c", "y"))]
@@ -88,7 +88,10 @@ class Slots(Generic[K]):
         return len(self._waiting)
 
     def take(self, owner: K, namespace: str) -> bool:
-        """Take a slot if it is the owner's turn. Otherwise, put the owner into the queue."""
+        """Take a slot, and return True, if it is the owner's turn.
+
+        Otherwise, put the owner into the queue and return False.
+        """
         self._waiting.setdefault(owner, namespace)
         if owner not in self.due():
             return False
@@ -107,14 +110,14 @@ class Slots(Generic[K]):
         self._waiting.pop(owner, None)
 
     def leave_all(self, chosen: Callable[[K], bool]) -> None:
-        """Remove all matching owners from the queue."""
+        """Remove all owners from the queue for which `chosen` returns True."""
         for owner in [each for each in self._waiting if chosen(each)]:
             del self._waiting[owner]
 
     def place(self, owner: K) -> int:
-        """Return the position of an owner in the queue.
+        """Return the position of an owner in the queue: 1 is the first.
 
-        The first position is 1; 0 means that the owner does not wait.
+        Return 0 if the owner is not in the queue.
         """
         return next((n for n, each in enumerate(self._queue(), 1) if each == owner), 0)
 

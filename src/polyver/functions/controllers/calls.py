@@ -1,7 +1,8 @@
 """The interface for calls of functions, and an implementation with threads, for tests.
 
-polyver makes calls in worker processes (see `workers`), which can be killed. Some tests define
-functions in their own process. These functions are called in threads of this process.
+polyver makes calls in worker processes (see `workers`), because it can kill a process. Some tests
+define functions in their own process; `ThreadCalls` calls these functions in threads of this
+process.
 """
 
 from __future__ import annotations
@@ -37,9 +38,12 @@ class FunctionCall:
     function: Function
     arguments: Mapping[str, object]
     context: FunctionContext[Any]
-    """The context of the call. The FunctionCaller replaces its client, log and deadline."""
+    """The context of the call.
+
+    The FunctionCaller sets its own client, log and deadline in this context.
+    """
     masks: Masks
-    """Values to mask; during the call, values that the function reads from Secrets are added."""
+    """Values to mask. If the function reads Secrets during the call, their values are added."""
     log: CallLog
 
 
@@ -54,7 +58,7 @@ class FunctionCaller(Protocol):
 
 
 class CallLog:
-    """The log of one call. Values in its lines are masked, and their total size is limited."""
+    """The log of one call. polyver masks values in its lines, and limits their total size."""
 
     def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
         self._log = log
@@ -76,7 +80,7 @@ class CallLog:
             self._log.warning(self._masks.mask(event), **self._shown(facts))
 
     def close(self) -> None:
-        """Log how many lines were dropped because of the limit."""
+        """Log how many lines were dropped because the log was too long."""
         if self._left_out:
             fact = "a function writes more than the log can hold; further lines are dropped"
             self._log.warning(fact, lines=self._left_out, **self._about)
@@ -95,7 +99,7 @@ class CallLog:
 class ThreadCalls:
     """Makes calls in threads of this process.
 
-    Only tests use it: a hung function cannot be ended.
+    Only tests use this class, because a function that hangs in a thread cannot be ended.
     """
 
     def __init__(self, client: Client, limits: CallLimits | None = None) -> None:
@@ -134,7 +138,7 @@ async def _stop(call: ThreadCall, grace: float) -> None:
 
 
 def deadline_in(seconds: float) -> datetime:
-    """Return the time at which a call that starts now must have ended."""
+    """Return the time `seconds` from now, by which a call that starts now must have ended."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 

@@ -1,6 +1,6 @@
-"""Calls functions in worker processes. Each call has its own process, which can be killed.
+"""Calls functions in worker processes. Each call has its own process, which polyver can kill.
 
-Workers are forked from one process that has loaded all functions, the fork server (see
+All workers are forked from the fork server, one process that has loaded all functions (see
 `functions.runtime.fork_server`). polyver starts the fork server at the first call, and ends it
 after five minutes without calls. A worker sends requests to the API over HTTPS, with credentials
 that are valid only during its call.
@@ -43,19 +43,20 @@ __all__ = ["Lend", "WorkerCalls"]
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _START = 300.0
-"""Maximum seconds for loading functions. On a busy machine, loading may take minutes. The limit
-ends a process that hangs.
+"""Maximum seconds for loading functions.
+
+On a busy machine, loading may take minutes. The limit ends a process that hangs.
 """
 _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
 """Seconds between reads from a worker that has exceeded its log limit."""
 _OURS = ("event", "level", "timestamp")
-"""Fields of each log line that polyver sets; a function cannot set them."""
+"""Fields that polyver sets in each log line. A function cannot set them."""
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]
-"""Lends credentials to one call, and revokes the credentials after the call."""
+"""Creates the credentials for one call. They are revoked at the end of the `with` block."""
 
 
 class WorkerCalls:
@@ -127,7 +128,10 @@ def _request(call: FunctionCall, lent: WorkerAccess, limits: CallLimits) -> Work
 
 
 def _ended(function: Function, code: int | None) -> str:
-    """Build the message about a worker process that ended without a result."""
+    """Return the message about a worker process that ended without a result.
+
+    It has the exit code, or the signal that killed the process.
+    """
     fact = f"{function.label}: its worker process"
     if code is None:
         return f"{fact} no longer exists"
@@ -139,7 +143,7 @@ def _ended(function: Function, code: int | None) -> str:
 
 
 class _Worker:
-    """A worker process, and polyver's ends of its sockets."""
+    """A worker process, with polyver's ends of the two sockets that connect them."""
 
     def __init__(self, messages: _Stream, output: _Stream, ended: asyncio.Future[int | None]):
         self._messages = messages
@@ -153,17 +157,20 @@ class _Worker:
         self._messages.writer.write(line)
 
     def follow(self, call: FunctionCall) -> None:
-        """Start to read the worker's messages and output."""
+        """Start to read the messages and the printed text of the worker."""
         reading = (self._read_messages(call), self._read_output(call.log))
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Send a request to end the function, and wait at most `grace` seconds for its end."""
+        """Ask the worker to end its function, and wait at most `grace` seconds for that."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
     async def end(self, grace: float) -> None:
-        """End the process, by a kill if necessary, and read the rest of what it printed."""
+        """End the process, and kill it if necessary. Then read the rest of what it printed.
+
+        `grace` is the time in seconds to wait in each step.
+        """
         try:
             if not self._ended.done():
                 await asyncio.wait({self._ended}, timeout=grace if self.answered.done() else 0)
@@ -184,7 +191,7 @@ class _Worker:
     async def _read_messages(self, call: FunctionCall) -> None:
         """Read the messages of the worker until it sends a result.
 
-        Write its log lines to the log.
+        Log lines of the function among these messages go to the log of the call.
         """
         answer: WorkerMessage | None = None
         try:
@@ -209,7 +216,7 @@ class _Worker:
     async def _read_output(self, log: CallLog) -> None:
         """Log the text that the function prints.
 
-        After the log limit, read slowly, which slows the function down.
+        If the log is full, read slowly, so that the function cannot print faster.
         """
         rest = b""
         with suppress(ConnectionError):
@@ -235,7 +242,7 @@ class _Stream:
 
 
 class _Workers:
-    """Starts workers. Also starts the fork server for them, and ends it when it is idle."""
+    """Starts workers, and the fork server for them. Ends the fork server when it has no workers."""
 
     def __init__(self, origin: Origin, command: Sequence[str]) -> None:
         self._origin = origin
@@ -247,9 +254,9 @@ class _Workers:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> _Worker:
-        """Make the fork server fork a worker.
+        """Let the fork server fork a worker, and return it.
 
-        The worker then waits for the request with its call.
+        The worker waits until it gets the request for its call.
         """
         self._alive += 1
         if self._timer is not None:
@@ -330,7 +337,10 @@ class _ForkServer:
         return server
 
     async def _load(self, origin: Origin) -> None:
-        """Send the names of the functions to load. Raise FunctionCallFailed if loading fails."""
+        """Send the names of the functions to load, and wait for the answer of the fork server.
+
+        Raise FunctionCallFailed if loading fails.
+        """
         wanted = {
             "names": origin.names,
             "folder": origin.folder,
@@ -397,7 +407,7 @@ class _ForkServer:
             ended.set_result(code)
 
     def _gone(self) -> None:
-        """Record that the fork server has ended. All of its workers have ended too."""
+        """Record that the fork server has ended. All of its workers have then ended too."""
         if not self.is_gone:
             self.is_gone = True
             self._loop.remove_reader(self._control.fileno())
@@ -408,7 +418,7 @@ class _ForkServer:
     async def close(self) -> None:
         """Close the socket, and wait until the fork server has ended.
 
-        Before its end, the fork server kills its workers.
+        The fork server kills its workers before it ends.
         """
         self._gone()
         try:

@@ -1,4 +1,4 @@
-"""Converts type hints into argument types, for the signatures of functions and for models.
+"""Converts type hints to argument types, for the signatures of functions and for models.
 
 A model is a class that declares the fields of a mapping: a dataclass, a Struct or a TypedDict.
 """
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 REQUIRED: Any = inspect.Parameter.empty
-"""Stands for the missing default of an argument that has no default."""
+"""Stands for the default of an argument that must be passed."""
 
 
 class InvalidFunction(PolyverError):
@@ -62,7 +62,7 @@ class InvalidFunction(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """The name of an argument in blueprints, if that name is not valid in Python.
+    """Sets the name of an argument in blueprints, if that name is not a valid name in Python.
 
     >>> from typing import Annotated
     >>> Header = Annotated[str, Alias("x-trace")]
@@ -78,9 +78,9 @@ class Unrendered:
     >>> from typing import Annotated
     >>> Condition = Annotated[str, Unrendered()]
 
-    `sees_params` means that the function renders the templates with `ctx.params`. polyver then
-    checks them before the action runs, except templates under the keys in `but`. Without
-    `sees_params`, polyver checks no template of the argument.
+    `sees_params=True` means that the function renders the templates with `ctx.params`. polyver then
+    checks them before the action runs, except the templates under the keys in `but`. With
+    `sees_params=False`, polyver checks no template of the argument.
     """
 
     sees_params: bool = False
@@ -107,7 +107,8 @@ _WRAPPERS = (typing.Required, typing.NotRequired, typing.Final)
 def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     """Convert a type hint to an argument type.
 
-    `at` names the position of the hint in errors. `names` are the names that the hint may use.
+    `at` is the position of the hint, for error messages. `names` are the names that the hint may
+    use.
     """
     if _is_key(hint) and hint in _SCALARS:
         return _SCALARS[hint]
@@ -128,9 +129,9 @@ def _class(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
 
 
 def _wrapped(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
-    """Remove Annotated[…], Required[…] and similar parts of a hint.
+    """Convert the inner type of a hint such as Annotated[…] or Required[…].
 
-    These parts do not change the type.
+    The outer part does not change the type.
     """
     return type_of(get_args(hint)[0], at, names)
 
@@ -221,7 +222,7 @@ def _plain(name: str) -> str:
 
 
 def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
-    """Convert a default to the value that the function gets: `"1m"` becomes a Duration."""
+    """Convert a default to the value that the function gets: `"1m"` to a Duration of 60 seconds."""
     if default is None:
         return None
     if isinstance(default, Enum) or _is_model(type(default)):
@@ -247,7 +248,7 @@ def _is_model(hint: Any) -> bool:
 
 
 def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
-    """Build the fields of a model: a dataclass, a Struct or a TypedDict."""
+    """Return the fields of a model: a dataclass, a Struct or a TypedDict."""
     if not _is_model(model):
         fact = f"{_shown(model)} is not a model"
         raise InvalidFunction(
@@ -264,7 +265,10 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Argu
 
 
 def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolve the type hints of a function or a class. `names` are the names in its module."""
+    """Resolve the type hints of a function or a class.
+
+    `names` are the names in the module that declares it.
+    """
     is_here = getattr(declared, "__module__", None) == names.get("__name__")
     try:
         return typing.get_type_hints(
@@ -279,7 +283,7 @@ def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _written(model: Any) -> dict[str, tuple[str, Any]]:
-    """Return the name in blueprints and the default of each field of a model."""
+    """Return, for each field of a model, its name in blueprints and its default."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         names = (*model.__required_keys__, *model.__optional_keys__)
@@ -299,8 +303,8 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 def _needed(model: Any) -> set[str]:
     """Return the required keys of a TypedDict.
 
-    Python's `__required_keys__` is wrong in one case: it contains keys whose `NotRequired` is
-    inside of a hint that is a string.
+    Python's `__required_keys__` is wrong in one case: if a hint is a string such as
+    "NotRequired[int]", it contains the key although the key is optional.
     """
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
@@ -315,9 +319,9 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """Return a callable that builds a model from its fields.
+    """Return a callable that builds an object of the model from its fields.
 
-    A TypedDict does not get optional fields that are null.
+    If the model is a TypedDict, optional fields with the value None are left out.
     """
     if typing.is_typeddict(model):
         needed = _needed(model)

@@ -1,7 +1,7 @@
 """Registries of blueprint functions; there is no global registry.
 
-The decorator `register` of this module stores a registry in the module that calls it. So the loaded
-modules alone determine which functions are known.
+The decorator `register` of this module stores a registry in the module in which it is used. So
+polyver knows exactly the functions of the modules that it has loaded.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Registry:
         model: type | None = None,
         outputs: Iterable[str | EllipsisType] | None = None,
     ) -> Callable[[F], F]:
-        """Register the decorated function as a version.
+        """Register the decorated function as one version of a blueprint function.
 
         The function `register` of this module describes the arguments.
         """
@@ -91,8 +91,8 @@ class Registry:
     def of(cls, module: ModuleType) -> Registry:
         """Collect the functions of a module.
 
-        These are the functions that are registered in the module and in its loaded submodules, and
-        the registered functions and registries that the module imports from other modules.
+        These are the functions that were registered in the module or in its loaded submodules.
+        Functions and registries that the module imports from other modules are included.
         """
         below = f"{module.__name__}."
         inside = [each for name, each in [*sys.modules.items()] if name.startswith(below)]
@@ -116,13 +116,13 @@ def register(
 ) -> Callable[[F], F]:
     """Register the decorated function as a version of a function that blueprints may call.
 
-    The default version is v0.0.0. `stable` declares that this version is the stable version. If a
-    catalogue lists the function, the catalogue takes precedence. `idempotent` declares that the
-    function may be called again after an interrupted call. `sensitive` names the outputs that are
-    stored in a Secret instead of the status; True means all outputs. If `model` is a class, the
-    function takes its context and one object of this class. `outputs` are the keys of the returned
-    mapping; add `...` if there may be other keys. A blueprint is refused if its templates read a
-    key that is not among the `outputs`.
+    The default of `version` is v0.0.0. `stable` declares that this version is the stable version;
+    if a catalogue lists the function, the stage in the catalogue has precedence. `idempotent`
+    declares that polyver may call the function again after an interrupted call. `sensitive` names
+    the outputs that polyver stores in a Secret instead of the status; True means all outputs. If
+    `model` is a class, the function takes its context and one object of this class. `outputs` are
+    the keys of the returned mapping; add `...` if there may be other keys. polyver refuses a
+    blueprint if its templates read a key that is not among the `outputs`.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())
@@ -131,7 +131,7 @@ def register(
 
 
 class _Said(NamedTuple):
-    """The options of a registration."""
+    """The arguments of one use of the decorator `register`."""
 
     name: str
     version: str | None
@@ -184,9 +184,9 @@ def _version(text: str | None, place: str) -> SemVer:
 
 
 def _mark(code: object, function: Function) -> None:
-    """Mark a Python function as registered, so that modules that import it are recognized.
+    """Mark a Python function as registered, so that it is found in modules that import it.
 
-    An object that allows no attributes stays unmarked.
+    If the object does not allow new attributes, it stays unmarked.
     """
     try:
         marks = vars(code).setdefault(_MARK, [])

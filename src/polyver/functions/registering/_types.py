@@ -23,7 +23,7 @@ __all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """A choice of values. `made` maps each value to the value that the function gets."""
+    """One of several allowed values. `made` maps each to the value that the function gets."""
 
     made: Mapping[Any, Any]
 
@@ -53,7 +53,7 @@ class ChoiceType:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list whose items all have the same type."""
+    """A list. All of its items have the same type."""
 
     item: ArgumentType
 
@@ -82,7 +82,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A mapping with any keys, whose values all have the same type."""
+    """A mapping. It may have any keys; all of its values have the same type."""
 
     value: ArgumentType
 
@@ -114,7 +114,7 @@ def _plural(kind: ArgumentType) -> str:
 
 
 def _written_as(value: object, kind: type) -> object:
-    """Parse a string that contains a list or a mapping in YAML or JSON.
+    """Parse a string that contains a list or a mapping in YAML or JSON; `kind` is list or dict.
 
     Return any other value unchanged.
     """
@@ -132,8 +132,8 @@ def _written_as(value: object, kind: type) -> object:
 class OneOf:
     """A union of types.
 
-    A value that has one of these types keeps its type. Any other value is converted to the first
-    possible type.
+    If a value has one of these types, it keeps this type. Any other value is converted to the first
+    type for which this is possible.
     """
 
     members: tuple[ArgumentType, ...]
@@ -168,26 +168,27 @@ class ArgumentField:
     """An argument of a function, or a field of a model."""
 
     name: str
-    """The name in blueprints."""
+    """The name of the argument in blueprints."""
     python: str
-    """The name in Python."""
+    """The name of the argument in Python."""
     type: ArgumentType
     required: bool
     default: object = None
     description: str = ""
     nullable: bool = False
     unrendered: bool = False
-    """True if the function, and not polyver, renders the templates in the argument."""
+    """True if the function itself, instead of polyver, renders the templates in the argument."""
     renders: frozenset[str] | None = None
-    """For an argument that polyver does not render: the keys whose templates are rendered with
-    other data than `ctx.params`. None if no template of the argument can be checked before the
-    call.
+    """Used if `unrendered` is True: keys whose templates polyver cannot check before the call.
+
+    Their templates read other data than `ctx.params`. None if polyver can check no template of the
+    argument.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A mapping with known keys, from a model: a dataclass, a Struct or a TypedDict."""
+    """A mapping with known keys: the fields of a dataclass, a Struct or a TypedDict."""
 
     name: str
     fields: tuple[ArgumentField, ...]
@@ -232,12 +233,11 @@ def read_fields(
     what: str,
     further: ArgumentType | None = None,
 ) -> dict[str, object]:
-    """Convert given values to the types of the fields.
+    """Convert the values in `given` to the types of the fields.
 
-    Return the converted values by the names that the fields have in Python.
-
-    null is treated as a missing value. `further` is the type of values that belong to no field. If
-    `further` is None, such values are refused.
+    Return the converted values, by the Python names of the fields. The value null counts as a
+    missing value. `further` is the type of values that belong to no field; if it is None, such
+    values are refused. `what` is the word for a field in messages.
     """
     known = {each.name: each for each in fields}
     found: dict[str, object] = {}

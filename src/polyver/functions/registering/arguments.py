@@ -1,7 +1,7 @@
 """The interface of argument types of blueprint functions, and the scalar argument types.
 
-Scalars are strings, numbers, booleans and durations. A duration is a number of seconds, so that a
-function can pass it to any code that takes seconds.
+Scalars are strings, numbers, booleans and durations. A duration is a float with a number of
+seconds, so a function can pass it to any code that takes seconds.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = [
 _NANOS = 1_000_000_000
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""Stands for a value that is invalid, or that is not known before templates are rendered."""
+"""Stands for a value that is invalid, or that is unknown until templates are rendered."""
 
 
 class InvalidDuration(PolyverError):
-    """A string that is not a duration."""
+    """The string is not a duration."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f'"{text}" is not a duration', hint="write one as 90s, 1m30s or 2h")
@@ -85,7 +85,7 @@ def is_template(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """A problem of an argument, with the path of the value below the arguments."""
+    """A problem of an argument. `path` is the path of the value in the arguments."""
 
     path: Path
     fact: str
@@ -98,7 +98,7 @@ class ArgumentProblem:
 
 @dataclass(slots=True)
 class ArgumentReader:
-    """Collects the problems while the arguments of one call are read."""
+    """Collects the problems that occur while the arguments of one call are converted."""
 
     before_rendering: bool
     wrong: list[ArgumentProblem] = field(default_factory=list)
@@ -116,24 +116,24 @@ class ArgumentType(Protocol):
 
     @property
     def words(self) -> str:
-        """The name of the type in messages."""
+        """The name of the type in messages, such as `list of strings`."""
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the type."""
 
     def fits(self, value: object) -> bool:
-        """Report whether a value has this type without a conversion."""
+        """Report whether a value already has this type."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         """Convert a value to the value that the function gets.
 
-        Problems are reported to `reading`.
+        If this is not possible, add a problem to `reading` and return UNKNOWN.
         """
 
 
 def found_words(value: object) -> str:
-    """Return a description of a value for messages."""
+    """Return a description of a value for messages: `null`, `"text"`, `a list`."""
     match value:
         case None:
             return "null"
@@ -160,7 +160,7 @@ class _Scalar:
     schema: dict[str, Any]
     fits: Callable[[object], bool]
     convert: Callable[[object], object]
-    """Converts a value of another type. Raises ValueError; the message of the error is a hint."""
+    """Converts a value of another type. Raises ValueError, whose message is a hint for the user."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
@@ -185,7 +185,7 @@ def _is_number(value: object) -> bool:
 def _text(value: object) -> str:
     """Convert a number to a string.
 
-    Refuse a boolean, because it is probably a string without quotes.
+    Refuse a boolean, because the user has probably forgotten the quotes of a string.
     """
     if _is_number(value):
         return f"{value}"
@@ -218,7 +218,7 @@ _FLAGS = {
 
 
 def _flag(value: object) -> bool:
-    """Parse a boolean as Go's strconv.ParseBool does."""
+    """Parse a boolean from the strings that Go's strconv.ParseBool accepts: `1`, `t`, `true`, …"""
     if isinstance(value, str) and value in _FLAGS:
         return _FLAGS[value]
     raise ValueError("write true or false")

@@ -1,4 +1,4 @@
-"""One version of a blueprint function: its code, arguments and place of registration."""
+"""One version of a blueprint function: its code, its arguments and where it was registered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _P = inspect.Parameter
 
 
 class InvalidArguments(PolyverError):
-    """A function does not accept the given arguments. `wrong` has all problems."""
+    """A function does not accept the arguments of a call. `wrong` has all problems."""
 
     def __init__(self, function: str, wrong: tuple[ArgumentProblem, ...]) -> None:
         facts = "; ".join(map(str, wrong))
@@ -36,22 +36,23 @@ class InvalidArguments(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments that a function declares. Its context is not one of these arguments."""
+    """The arguments that a function declares, without its first argument, the context."""
 
     fields: tuple[ArgumentField, ...]
     further: ArgumentType | None = None
-    """Type of all arguments that are not in `fields`; None if such arguments are refused."""
+    """Type of all arguments that are not in `fields`. None if the function refuses such arguments.
+    """
     make: Callable[[dict[str, object]], object] | None = None
-    """Builds the model from the arguments; None if the function takes no model."""
+    """Builds the object of the model from the arguments. None if the function takes no model."""
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Check arguments whose templates are not rendered yet. Return the problems."""
+        """Return the problems of arguments whose templates are not rendered yet."""
         reading = ArgumentReader(before_rendering=True)
         self._read(given, reading)
         return tuple(reading.wrong)
 
     def bind(self, given: Mapping[str, object], reading: ArgumentReader) -> dict[str, object]:
-        """Convert rendered arguments to the values for the call, by their names in Python."""
+        """Convert rendered arguments to the values for the call, by their Python names."""
         found = self._read(given, reading)
         left_out = [each for each in self.fields if given.get(each.name) is None]
         return found | {each.python: copy.deepcopy(each.default) for each in left_out}
@@ -62,11 +63,11 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class FunctionOutputs:
-    """The keys of the mapping that a function returns, as its author declares them."""
+    """The keys of the returned mapping, as the author of the function declares them."""
 
     names: tuple[str, ...]
     others: bool = False
-    """True if the mapping may have further keys."""
+    """True if the returned mapping may have further keys."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,11 +84,11 @@ class Function:
     """True if the registration names a version. Otherwise, the version is v0.0.0."""
     stable: bool = False
     idempotent: bool = False
-    """True if the function may be called again after a call whose progress is unknown."""
+    """True if polyver may call the function again when it does not know how far a call got."""
     sensitive: tuple[str, ...] = ()
-    """Names of outputs that must not be shown; `*` for all outputs."""
+    """Names of the outputs that polyver must not show; `*` means all outputs."""
     outputs: FunctionOutputs | None = None
-    """The outputs that the author of the function declares; None if the author declares none."""
+    """The outputs that the author declares. None if the author declares no outputs."""
 
     @property
     def label(self) -> str:
@@ -99,20 +100,17 @@ class Function:
 
     @property
     def is_async(self) -> bool:
-        """True if a call returns an awaitable."""
+        """True if the function is declared with `async def`, so a call returns an awaitable."""
         return inspect.iscoroutinefunction(_written(self.code))
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Check the arguments in a blueprint; return the problems.
-
-        The arguments may contain templates.
-        """
+        """Return the problems of the arguments in a blueprint, which may contain templates."""
         return self.arguments.check(given)
 
     def call(self, ctx: object, rendered: Mapping[str, object]) -> Any:
         """Call the function with rendered arguments. For an async function, return an awaitable.
 
-        Raise InvalidArguments, without a call, if the function does not accept the arguments.
+        If the function does not accept the arguments, raise InvalidArguments instead of calling it.
         """
         reading = ArgumentReader(before_rendering=False)
         found = self.arguments.bind(rendered, reading)
@@ -130,7 +128,7 @@ class Function:
 def arguments_of(
     code: Callable[..., Any], model: Any, at: str, names: Mapping[str, Any]
 ) -> Arguments:
-    """Build the declared arguments of a function from its signature, or from its model."""
+    """Find the arguments of a function in its signature, or in its model."""
     try:
         parameters = list(inspect.signature(code).parameters.values())
     except (TypeError, ValueError):
@@ -177,7 +175,7 @@ def _distinct(fields: tuple[ArgumentField, ...], at: str) -> tuple[ArgumentField
 
 
 def _written(code: Callable[..., Any]) -> Any:
-    """Return the function behind a callable: a partial, a wrapper, or an object with `__call__`."""
+    """Return the function inside of a partial, a wrapper, or an object with `__call__`."""
     told = inspect.unwrap(getattr(code, "func", code))
     if inspect.isroutine(told) or isinstance(told, type):
         return told

@@ -1,6 +1,6 @@
 """All blueprint functions: the registered code, combined with the stages from catalogues.
 
-The module also converts them to plain data, for `GET /functions` and the command line.
+The module also converts functions to plain data, for `GET /functions` and the command line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class UnknownFunction(PolyverError):
-    """There is no function of this name."""
+    """There is no function with this name."""
 
     def __init__(self, name: str, functions: Functions, *, at: str = "") -> None:
         super().__init__(f"there is no function {name}", at=at, hint=functions.advice(name))
@@ -56,11 +56,11 @@ class UnknownFunction(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class KnownFunction:
-    """A function: its versions with stages, the code of each version, and its catalogue."""
+    """A function: its versions with stages, the code of each version, and the catalogue."""
 
     lineage: Lineage
     code: Mapping[SemVer, Function]
-    """The Python code of each version; empty for a function that only a catalogue lists."""
+    """The Python code of each version. Empty if only a catalogue lists the function."""
     catalogue: FunctionCatalogue | None = None
     earlier: tuple[Release, ...] = ()
     """While a rollout holds the stable version: the versions that were stable before, the newest
@@ -90,7 +90,7 @@ class KnownFunction:
         return replace(user, pin=release.pin, failed_move=failed)
 
     def implementation(self, release: Release) -> Function:
-        """Return the code that implements a version."""
+        """Return the Python code of a version."""
         assert isinstance(release.version, SemVer)
         return self.code[release.version]
 
@@ -108,16 +108,18 @@ class Origin:
     """
     folder: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Digest of each file that registers functions, by path."""
+    """The digest of each file that registers functions, by the path of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """All functions by name, with warnings from loading."""
+    """All functions by name, and the warnings that occurred when they were loaded."""
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[FunctionCatalogue, ...] = ()
-    """Catalogues to which the method `at` applies. The method does not change functions of other
+    """The catalogues of the project.
+
+    If there are none, polyver's own catalogue. The method `at` changes only functions of these
     catalogues.
     """
     warnings: tuple[str, ...] = ()
@@ -130,13 +132,13 @@ class Functions:
         return (self.known[name] for name in sorted(self.known))
 
     def get(self, name: str) -> KnownFunction:
-        """Return the function of that name; raise UnknownFunction if it has no code."""
+        """Return the function with this name. Raise UnknownFunction if there is no code for it."""
         if name not in self.known or not self.known[name].code:
             raise UnknownFunction(name, self)
         return self.known[name]
 
     def advice(self, name: str) -> str:
-        """Return a hint for a name that no registered function has."""
+        """Return a hint for a function name without code: `did you mean KubeExec?`."""
         listed_in = self.known[name].catalogue if name in self.known else None
         if listed_in is not None:
             return f"{listed_in.place(name)} lists it, but no code registers it"
@@ -147,7 +149,7 @@ class Functions:
         return f"known: {listed(names)}" if names else "no functions are loaded"
 
     def at(self, release: SemVer) -> Functions:
-        """Return the functions with the stages of versions in a future catalogue release."""
+        """Return the functions with the stages that versions have in a future catalogue release."""
         moved = {id(each): each.at(release) for each in self.catalogues}
         known = {
             each.name: _moved(each, moved[id(each.catalogue)])
@@ -159,7 +161,7 @@ class Functions:
 
 
 def implementation(functions: Functions, name: str, version: str) -> Function | None:
-    """Return the code of a resolved version. Return None if the code does not exist any more."""
+    """Return the code of a resolved version. Return None if the code is not loaded any more."""
     known = functions.known.get(name)
     return known.code.get(SemVer.complete(version)) if known else None
 
@@ -173,11 +175,9 @@ def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFuncti
 
 
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
-    """Group functions by name and version.
+    """Return the functions by name and version. Raise InvalidFunction if two have both in common.
 
-    Raise InvalidFunction if two functions have the same name and version.
-
-    If two modules contain the same registration, it is used only once.
+    If two modules contain the same registration, the function is used once.
     """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:
@@ -193,9 +193,9 @@ def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Fu
 def known_functions(
     functions: Iterable[Function], catalogues: Iterable[FunctionCatalogue] = ()
 ) -> Functions:
-    """Combine registered functions with catalogues.
+    """Combine registered functions with the stages in catalogues.
 
-    Raise InvalidFunction if they contradict each other.
+    Raise InvalidFunction if the registrations and the catalogues contradict each other.
     """
     listing = tuple(catalogues)
     listings = _listings(listing)
@@ -312,12 +312,12 @@ def _names(code: Mapping[SemVer, Function]) -> str:
 
 
 def functions_data(functions: Functions) -> dict[str, Any]:
-    """Convert all functions to plain data: versions, arguments, stages, and removals."""
+    """Convert all functions to plain data, with their versions, arguments, stages and removals."""
     return {"functions": [function_data(known) for known in functions]}
 
 
 def function_data(known: KnownFunction) -> dict[str, Any]:
-    """Convert one function to plain data, with its versions in ascending order."""
+    """Convert one function to plain data. Its versions are in ascending order."""
     found: dict[str, Any] = {"name": known.name}
     try:
         anyone = known.dependent(Dependent())
@@ -369,7 +369,7 @@ def _argument(argument: ArgumentField) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Convert a value that JSON does not have."""
+    """Convert a value that JSON lacks: an enum member to its value, others to a string."""
     if isinstance(value, Enum):
         return value.value
     return str(value)

@@ -1,11 +1,11 @@
-"""Run one call of a blueprint function in a thread, and validate the returned value.
+"""Runs one call of a blueprint function in a thread, and validates the returned value.
 
 In production, this code runs in a worker process that makes only this call (`worker.py`), because a
 process can be killed and a thread cannot. Tests make calls in threads of the test process
 (`ThreadCalls`).
 
 A function may block, so it does not run in the event loop of the process. An async function runs in
-an event loop of its own in the thread.
+its own event loop, in the thread of the call.
 """
 
 from __future__ import annotations
@@ -41,36 +41,43 @@ _DEEPEST = 90
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits for the calls of functions."""
+    """Limits for calls of functions."""
 
     at_once: int = 32
     """Maximum number of concurrent calls."""
     seconds: float = DEFAULT_SECONDS
     """Timeout of a call in seconds."""
     output: int = 256 * 1024
-    """Maximum size of the value that a phase returns, as JSON, in bytes."""
+    """Maximum size of the value that a function returns, in bytes of JSON."""
     status: int = 1024 * 1024
-    """Maximum size of an ActionSet's status as JSON, in bytes. API servers limit the size of
-    objects.
+    """Maximum size of an ActionSet's status, in bytes of JSON.
+
+    The limit is needed because API servers limit the size of objects.
     """
     log: int = 256 * 1024
-    """Maximum size of the log of a call in bytes. Lines after this limit are dropped."""
+    """Maximum size of the log of one call, in bytes. polyver drops the lines after this limit."""
     grace: float = 2.0
-    """Seconds that a call has to end by itself after a timeout, a cancellation or a shutdown."""
+    """Seconds for which polyver waits, after a stop request, until the call ends by itself.
+
+    polyver sends a stop request after a timeout, a cancellation or at shutdown.
+    """
 
 
 class FunctionCallFailed(PolyverError):
-    """A call failed. The function raised an exception, took too long, or could not be called."""
+    """A call failed: the function raised an exception, took too long, or could not be called."""
 
     def __init__(self, fact: str, *, trace: str = "") -> None:
         super().__init__(fact)
         self.trace = trace
-        """The traceback of an exception; empty for errors of polyver."""
+        """The traceback of the function's exception. Empty if polyver itself reports the error."""
 
 
 @dataclass(eq=False)
 class ThreadCall:
-    """One call and its thread. `client` belongs to the event loop `loop`, not to the thread."""
+    """One call, which runs in its own thread.
+
+    The client belongs to the event loop `loop`, which runs in another thread.
+    """
 
     function: Function
     arguments: Mapping[str, object]
@@ -80,7 +87,7 @@ class ThreadCall:
     over: threading.Event = field(default_factory=threading.Event)
     cancel: Callable[[], None] = lambda: None
     asked: Future[Any] | None = None
-    """The pending API call of a blocking function."""
+    """The API call for whose result a blocking function waits; None if there is none."""
 
     def __post_init__(self) -> None:
         self.done: asyncio.Future[object] = self.loop.create_future()
@@ -94,9 +101,9 @@ class ThreadCall:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Request that the function ends, by cancelling its API calls and its asyncio task.
+        """Try to stop the function: cancel its API call, and the asyncio task of an async function.
 
-        A function that ignores the request continues to run.
+        A function that ignores this continues to run.
         """
         self.over.set()
         self.cancel()
@@ -171,7 +178,11 @@ def _failure(function: Function, error: BaseException) -> FunctionCallFailed:
 
 
 def output_of(result: object, function: Function, *, largest: int) -> dict[str, Any]:
-    """Convert the returned value to plain data. Raise FunctionCallFailed if it is invalid."""
+    """Convert the value that a function returned to plain data.
+
+    Raise FunctionCallFailed if it is not JSON data, is larger than `largest` bytes, or is nested
+    too deeply.
+    """
     if result is None:
         return {}
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):

@@ -1,8 +1,8 @@
-"""The context of a function call: the API client, template data, log, and deadline.
+"""The context of a function call: the API client, the data for templates, log, and deadline.
 
-A function runs in a thread of its own and may block. The client belongs to the event loop of the
-worker process, so each API call is sent to that event loop. `RemoteClient` and `BlockingClient`
-have the methods of `polyver.client.Client` with the same arguments.
+A function runs in its own thread and may block. The client belongs to the event loop of the worker
+process, so each API call runs in that event loop. `RemoteClient` and `BlockingClient` have the
+methods of `polyver.client.Client`, with the same arguments.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ NO_NODES = "polyver up does not run pods: this needs a cluster with nodes"
 
 
 class NoNodes(PolyverError):
-    """A function needs a cluster with nodes, but the server runs no pods."""
+    """A function needs a cluster with nodes, but this server runs no pods."""
 
     def __init__(self) -> None:
         super().__init__("commands in pods and logs are not available", hint=NO_NODES)
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
-"""Schedules a coroutine in the event loop of the client. The caller runs in another thread."""
+"""Schedules a coroutine of another thread in the event loop of the client."""
 
 
 def _remote(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Build a method for RemoteClient.
+    """Build a method for RemoteClient from a method of the client.
 
     It runs the client's method in the client's event loop, and awaits the result.
     """
@@ -76,7 +76,7 @@ def _remote(
 def _on_pods(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Build the same method as `_remote`. It raises NoNodes if the server runs no pods."""
+    """Build a method as `_remote` does; the method raises NoNodes if the server runs no pods."""
     remote = _remote(method)
 
     @wraps(method)
@@ -91,7 +91,7 @@ def _on_pods(
 def _remote_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
-    """Build a method for RemoteClient that yields the items of the client's async generator."""
+    """Build a method for RemoteClient that yields the items of a generator of the client."""
 
     @wraps(method)
     async def call(
@@ -108,7 +108,7 @@ def _remote_events(
 class RemoteClient:
     """A client for async functions.
 
-    The functions run in another event loop than the wrapped `Client`.
+    It wraps a `Client`, which belongs to another event loop than the function.
     """
 
     def __init__(self, client: Client, send: Send) -> None:
@@ -116,7 +116,7 @@ class RemoteClient:
         self.start = send
 
     async def send(self, call: Coroutine[Any, Any, T]) -> T:
-        """Await a coroutine in the event loop of the client."""
+        """Run a coroutine in the event loop of the wrapped client, and await its result."""
         result: T = await asyncio.wrap_future(self.start(call))
         return result
 
@@ -139,7 +139,7 @@ class RemoteClient:
 async def _forwarded(
     events: AsyncGenerator[T, None], remote: RemoteClient
 ) -> AsyncGenerator[T, None]:
-    """Yield the items of a generator that belongs to another event loop."""
+    """Yield the items of an async generator that belongs to another event loop."""
     try:
         while True:
             try:
@@ -165,7 +165,7 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
 def _blocking(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient, P], T]:
-    """Build a method for BlockingClient. It blocks until the client's method has returned."""
+    """Build a method for BlockingClient that blocks until the client's method has returned."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -178,9 +178,9 @@ def _blocking(
 def _blocking_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
-    """Build a method for BlockingClient.
+    """Build a method for BlockingClient that yields the items of a generator of the client.
 
-    It yields the items of the client's generator, and blocks until each item arrives.
+    The method blocks until each item arrives.
     """
 
     @wraps(method)
@@ -199,10 +199,10 @@ def _blocking_events(
 
 
 class BlockingClient:
-    """A client for functions that are not async: each method blocks until it has a result.
+    """A client for functions that are not async. Each method blocks until it has a result.
 
-    `watch` blocks for each event. After the deadline of the function, or after the cancellation of
-    its action, every method raises `Cancelled`.
+    `watch` blocks until each event arrives. After the deadline of the function, or after the
+    cancellation of its action, every method raises `Cancelled`.
     """
 
     def __init__(self, client: Client, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
@@ -228,7 +228,7 @@ class BlockingClient:
         labels: str = "",
         fields: str = "",
     ) -> builtins.list[Object]:
-        """List the objects of a namespace, or of all namespaces."""
+        """List the objects of one namespace, or of all namespaces if `namespace` is empty."""
         listing: Listing = self.wait(
             self.client.list(resource, namespace, labels=labels, fields=fields)
         )
@@ -246,7 +246,7 @@ class Cancelled(PolyverError):
 
 
 class Lines(Protocol):
-    """Accepts lines of a log."""
+    """A log, to which lines can be added."""
 
     def info(self, event: str, **facts: object) -> None: ...
 
@@ -254,7 +254,7 @@ class Lines(Protocol):
 
 
 class FunctionLog:
-    """The log of a function, with fixed fields: `ctx.log.info("dumped", rows=12)`."""
+    """The log of a function. A line has a message and fields: `ctx.log.info("dumped", rows=12)`."""
 
     def __init__(self, log: Lines | None = None, /, **about: object) -> None:
         self._log = log or Log(verbose=True)
@@ -272,27 +272,32 @@ class FunctionContext(Generic[C]):
     """The context of one call of a function."""
 
     client: C
-    """The API client: async for an async function, blocking for any other function."""
+    """The API client. It is async for an async function, and blocking for any other function."""
     params: Mapping[str, Any]
-    """The data that templates read: Object, Options, Phases and so on."""
+    """The data that templates read, by root name: Object, Options, Phases and so on."""
     log: FunctionLog
     phase: str
     """Name of the phase that calls the function."""
     deadline: datetime
-    """Time by which the function must return; otherwise the call fails."""
+    """Time until which the function must return. If it returns later, the call fails."""
     namespace: str = ""
     """Namespace of the ActionSet."""
     key: str = ""
-    """A key of the phase. It is the same for all calls of this phase of this ActionSet, also after
-    a restart.
+    """A string that identifies this phase of this ActionSet.
+
+    It is the same in each call of the phase, also after a restart of polyver.
     """
     allows: frozenset[str] = frozenset()
-    """Permissions that the operator has granted to functions; `command` allows local programs."""
+    """Permissions that the operator has granted to functions.
+
+    `command` allows the function `Command` to run programs.
+    """
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
     mask: Callable[[str], str] = field(default=lambda text: text, repr=False)
-    """Masks values of Secrets in a string. polyver masks the exceptions and logs of a function. A
-    function that truncates a string must mask the string first, because a part of a value is not
-    recognized.
+    """Masks values of Secrets in a string.
+
+    polyver itself masks the exceptions and logs of a function. But a function that truncates a
+    string must mask it first, because a truncated value would not be recognized.
     """
 
     @property

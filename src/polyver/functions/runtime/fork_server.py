@@ -1,21 +1,21 @@
 """The fork server: the process from which worker processes are forked.
 
 The fork server has loaded all functions, has one thread and calls no function itself. So a fork is
-quick, is safe, and shares the memory of the loaded functions. Each call of a function gets its own
-worker process, which is not reused: threads, changed modules and open files that a function leaves
-behind end with the worker.
+quick and safe, and a worker shares the memory of the loaded functions. Each call of a function gets
+its own worker process, which is not used again. So threads, changed modules and open files that a
+function leaves behind end with the worker.
 
-polyver and the fork server communicate over a socket, in lines of JSON. polyver sends
-`{"start": ID}` together with two sockets: one for the messages of the call, and one for the text
-that the worker prints. polyver sends `{"kill": ID}` to kill a worker. The fork server sends
-`{"ended": ID, "code": CODE}`. When the socket closes, polyver has ended, and the fork server kills
-all workers. When the fork server dies, the kernel kills the workers (PR_SET_PDEATHSIG).
+polyver and the fork server communicate over a socket, in lines of JSON. polyver sends `{"start":
+ID}` together with two sockets: one for the messages of the call, and one for the text that the
+worker prints. polyver sends `{"kill": ID}` to kill a worker. The fork server sends `{"ended": ID,
+"code": CODE}`. When polyver ends, the socket closes, and the fork server kills all workers. When
+the fork server dies, the kernel kills the workers (PR_SET_PDEATHSIG).
 
-Each worker has its own session. The fork server kills the child processes of a worker with the
-worker. A child process that has left the session becomes a child of the fork server when the worker
-ends (PR_SET_CHILD_SUBREAPER), and the fork server kills it then. Only Linux has these two features.
-On other systems, workers continue if the fork server dies, and a child process that has left the
-session of its worker is not killed.
+Each worker has its own session. The fork server kills the child processes of a worker together with
+the worker. If a child process has left the session, it becomes a child of the fork server when the
+worker ends (PR_SET_CHILD_SUBREAPER), and the fork server kills it then. Only Linux has these two
+features. On other systems, workers continue if the fork server dies, and a child process that has
+left the session of its worker is not killed.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _FDS = 16
 
 
 class ForkServer:
-    """Forks workers, and reports their exit codes to polyver, until the socket closes."""
+    """Forks workers until polyver closes the socket, and reports their exit codes to polyver."""
 
     def __init__(self, control: socket.socket, work: Callable[[socket.socket], None]) -> None:
-        """Create a fork server. `work` makes one call; it runs in the worker process."""
+        """Create a fork server. Each worker process calls `work` to make its one call."""
         self._control = control
         self._work = work
         self._workers: dict[int, int] = {}
@@ -114,7 +114,7 @@ class ForkServer:
             os.close(end)
 
     def _become_worker(self, messages: int, output: int) -> None:
-        """Make one call and exit. This code runs in the new process."""
+        """Make one call of a function and exit. This code runs in the new worker process."""
         try:
             parent = os.getppid()
             os.setsid()
@@ -140,7 +140,7 @@ class ForkServer:
     def _kill(self, pid: int) -> None:
         """Kill a worker and its process group.
 
-        The process id is still valid: it is not reused before waitpid.
+        The process id cannot belong to another process yet, because waitpid was not called for it.
         """
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
@@ -167,7 +167,7 @@ class ForkServer:
         self._kill_orphans()
 
     def _kill_orphans(self) -> None:
-        """Kill the child processes that ended workers have left behind."""
+        """Kill the child processes of workers that have ended."""
         for pid in _children() - set(self._workers.values()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -189,9 +189,9 @@ class ForkServer:
 
 
 def _children() -> set[int]:
-    """Return the ids of all children of this process.
+    """Return the ids of all child processes of this process.
 
-    Return no ids if the system does not report them.
+    Return an empty set if the operating system does not report them.
     """
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()

@@ -17,19 +17,21 @@ __all__ = [
 ]
 
 LARGEST_LINE = 64 * 1024 * 1024
-"""Maximum size of a request in bytes. It is large, because arguments and parameters may contain
-whole objects.
+"""Maximum size of a request in bytes.
+
+It is large, because the arguments and the data for templates may contain whole objects.
 """
 
 
 class WorkerRequest(msgspec.Struct):
-    """The request for one call: the first message to a worker process."""
+    """The request to make one call. It is the first message to a worker process."""
 
     function: str
     version: str
     place: str
-    """File and line of the registration. They are needed because several packages may register the
-    same name.
+    """File and line of the registration: `backup.py:12`.
+
+    It is needed because several packages may register a function with the same name.
     """
     arguments: dict[str, Any]
     params: dict[str, Any]
@@ -39,29 +41,29 @@ class WorkerRequest(msgspec.Struct):
     key: str
     allows: list[str]
     cluster: msgspec.Raw
-    """The API server, as an entry `cluster` of a kubeconfig."""
+    """The API server, as JSON of the entry `cluster` in a kubeconfig."""
     user: msgspec.Raw
-    """The credentials, as an entry `user` of a kubeconfig."""
+    """The credentials, as JSON of the entry `user` in a kubeconfig."""
     server: str
-    """Name of the server in errors."""
+    """Name of the API server in error messages."""
     runs_pods: bool
     secrets: list[str]
-    """Values to mask."""
+    """Values that the worker masks in its messages."""
     output: int
-    """Maximum size of the returned value in bytes."""
+    """Maximum size of the value that the function returns, in bytes."""
     log: int
-    """Maximum size of the log in bytes."""
+    """Maximum size of the function's log, in bytes."""
 
 
 class WorkerMessage(msgspec.Struct, omit_defaults=True):
-    """A message of a worker process: a log line, values of Secrets, or the result of the call."""
+    """A message from a worker process: a log line, values to mask, or the result of the call."""
 
     level: str = ""
-    """Level of a log line: info or warning."""
+    """Level of the log line: `info` or `warning`. Empty if the message is no log line."""
     event: str = ""
     facts: dict[str, Any] = {}
     secrets: list[str] = []
-    """Values that the function has read from Secrets."""
+    """Values that the function has read from Secrets. polyver masks them from then on."""
     output: dict[str, Any] | None = None
     failed: str = ""
     trace: str = ""
@@ -74,5 +76,5 @@ decode_answer = msgspec.json.Decoder(WorkerMessage).decode
 
 
 def encode_line(message: WorkerRequest | WorkerMessage | dict[str, Any]) -> bytes:
-    """Encode a message as one line."""
+    """Encode a message as one line of JSON."""
     return _encode([message])

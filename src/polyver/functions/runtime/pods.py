@@ -1,6 +1,6 @@
 """Runs commands in pods and reads logs of pods, for functions.
 
-If the server runs no pods, all calls raise NoNodes.
+If the API server has no nodes, and so runs no pods, all calls raise NoNodes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ async def executed_in(
     *,
     limit: int,
 ) -> Executed:
-    """Run a command in a container, and return the result.
+    """Run a command in a container of a pod, and return the result.
 
-    By default, the first container is used.
+    If `container` is empty, use the default container of the pod: the one that an annotation names,
+    or the first one.
     """
     try:
         found = await ctx.client.get(_PODS, pod, namespace)
@@ -50,7 +51,7 @@ def _first(pod: dict[str, Any]) -> str:
 async def logs_of(
     ctx: AsyncContext, namespace: str, pod: str, container: str, *, limit: int
 ) -> bytes:
-    """Read the log of a container."""
+    """Read the log of a container; `limit` is the maximum number of bytes."""
     return await _pods(ctx).logs(pod, namespace, container=container, limit=limit)
 
 

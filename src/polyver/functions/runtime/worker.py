@@ -1,6 +1,6 @@
 """The worker process of one call: reads the request, calls the function, and reports the result.
 
-A worker runs third-party code. So polyver trusts no message of a worker: it masks and limits all
+A worker runs third-party code, so polyver does not trust its messages: polyver masks and limits all
 data that a worker sends.
 """
 
@@ -33,14 +33,14 @@ from polyver.kube.objects.masking import Masks
 __all__ = ["Find", "work"]
 
 Find = Callable[[WorkerRequest], Function]
-"""Finds the function of a call; raises PolyverError if there is none."""
+"""Returns the function that a request names. Raises PolyverError if there is no such function."""
 _LONGEST = 8 * 1024
 _LONGEST_TRACE = 64 * 1024
 _SECRETS = re.compile(r"/api/v1/(namespaces/[^/]+/)?secrets(/|$)")
 
 
 def work(messages: socket.socket, find: Find) -> None:
-    """Read a request from a socket, and make the call."""
+    """Read the request from a socket, make the call, and send the result."""
     asyncio.run(_work(messages, find))
 
 
@@ -101,7 +101,7 @@ def _context(
 
 
 class _Reports:
-    """Sends messages to polyver. It is thread-safe, because functions run in other threads."""
+    """Sends messages to polyver. Functions run in other threads, so this class is thread-safe."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ def _client(
 
 
 class _WorkerClient(ClusterClient):
-    """The API client of a function. It passes each Secret that it reads to `note`."""
+    """The API client of a function. It calls `note` with each Secret that the function reads."""
 
     def __init__(self, access: ClusterAccess, note: Callable[[Object], None]) -> None:
         super().__init__(access, agent="polyver-function")
@@ -185,7 +185,7 @@ class _WorkerClient(ClusterClient):
 
 
 class _NoPods(_WorkerClient):
-    """The API client of a function for a server that runs no pods."""
+    """The API client of a function, if the API server runs no pods."""
 
     async def execute(self, *_: Any, **__: Any) -> Executed:
         raise NoNodes

@@ -28,7 +28,7 @@ async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 async def repeated(
     act: Callable[[], Awaitable[None]], *, every: float, log: Log, failing: str
 ) -> None:
-    """Call `act` again and again, with a pause of `every` seconds before each call.
+    """Call `act` again and again; before each call, wait `every` seconds.
 
     A PolyverError or an OSError is logged with the message `failing`, but the same error is not
     logged twice in a row. Any other exception is logged each time.

@@ -1,7 +1,7 @@
 """HTTP/1.1 connections: parsing, pipelining, deadlines and limits on buffered data.
 
-Some requests are answered immediately when they have arrived completely, without a task and without
-ASGI messages. The ASGI application answers all other requests.
+A request is answered immediately, without a task and without ASGI messages, if the function
+`at_once` (see `AtOnce`) answers it. The ASGI application answers all other requests.
 """
 
 from __future__ import annotations
@@ -23,23 +23,29 @@ from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 __all__ = ["Connection", "Known", "ServerState"]
 
 Known = Callable[[asyncio.Transport], dict[str, Any]]
-"""Returns the ASGI state of a connection's requests, such as the user in the client certificate."""
+"""A function that is called for each new connection, and returns the ASGI state of its requests.
+
+The state has, for example, the user in the client certificate.
+"""
 
 _KEEP_ALIVE = 120.0
-"""The seconds for which an idle connection stays open.
+"""The number of seconds for which a connection without requests stays open.
 
-Clients close their idle connections earlier, so usually the client closes first.
+Clients usually close such connections earlier.
 """
 _REQUEST = 60.0
 _MOST_HEADER_BYTES = 1024 * 1024
 _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
-"""The number of body bytes that may wait for a running application before reading is paused."""
+"""The maximum number of body bytes that wait until a running application takes them.
+
+If more bytes wait, the server reads nothing from the connection.
+"""
 _MOST_HELD = 2 * 1024 * 1024
-"""The maximum size of a body that is collected so that its request is answered immediately."""
+"""The maximum number of body bytes that are collected for an immediate answer to the request."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
-"""Headers and a body below this size are sent in one write.
+"""The number of bytes up to which headers and a body are sent in one write.
 
 Copying the body costs less than the TLS record of a second write.
 """
@@ -57,7 +63,10 @@ class ServerState:
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
-        """The number of received body bytes that wait for the application, on all connections."""
+        """The number of received body bytes that no application has taken yet.
+
+        The number covers all connections.
+        """
         self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
         """The buffer for received data.
 
@@ -71,7 +80,7 @@ class ServerState:
         self._ticking = self.loop.call_later(1.0, self._tick)
 
     def start(self, exchange: Exchange) -> None:
-        """Start the application, which answers a request."""
+        """Start a task in which the application answers a request."""
         exchange.started = True
         # If a request blocks the event loop, the watchdog logs this name.
         name = f"{exchange.method} {exchange.path}"
@@ -93,7 +102,7 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
 
 
 class _Refused(Exception):
-    """Raised by a parser callback to reject a request."""
+    """Raised in a callback of the HTTP parser if the server rejects the request."""
 
 
 _NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
@@ -141,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming: Exchange | None = None
         self._reads = True
         self._closing = False
-        """True if no further request is accepted."""
+        """True if the connection accepts no further request; it closes after its last answer."""
         # Answering.
         self._queue: deque[Exchange] = deque()
         self._answering: Exchange | None = None
@@ -181,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         exchange.wake()
 
     def shutdown(self) -> None:
-        """Answer the requests that have arrived, then close the connection."""
+        """Accept no further requests; answer those that have arrived, then close the connection."""
         self._closing = True
         newest = self._queue[-1] if self._queue else self._answering
         if newest is not None:
@@ -194,7 +203,10 @@ class Connection(asyncio.BufferedProtocol):
         self.transport.close()
 
     def _look(self) -> None:
-        """Close the connection if its deadline has passed; otherwise set the timer again."""
+        """Check the deadline: close the connection if it has passed.
+
+        Otherwise check again later.
+        """
         # A request only changes the deadline. A timer for each request would cost more.
         left = self._deadline - self._server_state.loop.time()
         if left <= 0 and not self._reads:
@@ -281,7 +293,10 @@ class Connection(asyncio.BufferedProtocol):
         self._deadline = _NEVER if busy else self._server_state.loop.time() + _KEEP_ALIVE
 
     def _refuse(self, status: str, problem: str = "") -> None:
-        """Reject a malformed or too large request, and accept no further requests."""
+        """Reject a malformed or too large request.
+
+        After it, accept no request on this connection.
+        """
         self._closing = True
         exchange = self._incoming if self._in_message and not self._in_headers else None
         if exchange is not None and not exchange.complete:
@@ -305,7 +320,7 @@ class Connection(asyncio.BufferedProtocol):
     # Answering.
 
     def _advance(self) -> None:
-        """Start the next request if the request before it is answered."""
+        """Start the next request in the queue, unless the previous request is not answered yet."""
         if not self._queue or self._answering is not None or self._may_wait(self._queue[0]):
             self._regulate()
             return
@@ -325,9 +340,9 @@ class Connection(asyncio.BufferedProtocol):
         exchange.finish()
 
     def _may_wait(self, exchange: Exchange) -> bool:
-        """Report whether to wait for the whole body before the request is answered.
+        """Report whether to wait for the rest of the body before the request is processed.
 
-        A request can be answered without a task only when its whole body has arrived.
+        A request can be answered immediately, without a task, only when its whole body has arrived.
         """
         if exchange.whole or self._server_state.at_once is None:
             return False
@@ -335,7 +350,10 @@ class Connection(asyncio.BufferedProtocol):
         return not (much or exchange.expects or self._closing)
 
     def _regulate(self) -> None:
-        """Pause reading if too much received data waits to be processed, otherwise resume it."""
+        """Stop reading from the connection if too much received data waits.
+
+        Otherwise read again.
+        """
         exchange = self._incoming
         crowded = len(self._queue) > (self._answering is None)
         if exchange is not None and not crowded:

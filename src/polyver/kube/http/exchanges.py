@@ -1,7 +1,7 @@
-"""One request on a connection and its answer (an exchange), as ASGI messages.
+"""An exchange: one request on a connection and its answer, as ASGI messages.
 
-A body of known length is sent together with the headers, because each separate write costs a TLS
-record, a system call and a wake-up of the client.
+If the length of the answer's body is known, body and headers are sent together: each separate write
+costs a TLS record, a system call and a wake-up of the client.
 """
 
 from __future__ import annotations
@@ -44,25 +44,28 @@ class ExchangeTransport(Protocol):
 
     @property
     def date(self) -> bytes:
-        """The Date header line."""
+        """The header line `Date` with the current time."""
 
     @property
     def writable(self) -> Awaitable[object] | None:
-        """An awaitable that ends when more can be written; None if more can be written now."""
+        """An awaitable that is done when more can be written. None if this is possible now."""
 
     def write(self, headers: bytes, body: bytes) -> None: ...
 
     def taken(self, size: int) -> None:
-        """Record that the application took `size` bytes of the body; resume reading if possible."""
+        """Record that the application has taken `size` bytes of the body.
+
+        The connection reads on if it had stopped because too many bytes waited.
+        """
 
     def answered(self, exchange: Exchange) -> None:
-        """Record that the answer is complete."""
+        """Record that the answer to a request is complete, so that the next request can begin."""
 
     def close(self) -> None: ...
 
 
 class Exchange:
-    """The received part of a request, and the part of its answer that was sent."""
+    """One request and its answer: the part that was received, and the part that was sent."""
 
     __slots__ = (
         "_changed",
@@ -106,18 +109,18 @@ class Exchange:
         self.version = version
         self.keep_alive = keep_alive
         self.whole = False
-        """True if the request was received completely."""
+        """True if the request was received completely, including its body."""
         self.size = 0
-        """The number of body bytes that were received and that the application has not taken."""
+        """The number of received body bytes that the application has not taken yet."""
         self.started = False
-        """True if the application works on the request."""
+        """True from the moment when the application got the request."""
         self.gone = False
         """True if the client disconnected before the answer was complete."""
         self.complete = False
-        """True if the answer is complete."""
+        """True if the answer was sent completely."""
         self._parts: list[bytes] = []
         self.expects = expects
-        """True if the client waits for 100 Continue."""
+        """True if the client sends the body only after it has received `100 Continue`."""
         self._ended = False  # True if the application got the end of the body
         self._changed: asyncio.Event | None = None
         self.begun = False
@@ -130,7 +133,7 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """The received part of the body that the application has not taken with `receive`."""
+        """The received part of the body that the application has not taken yet."""
         parts = self._parts
         if len(parts) == 1:
             return parts[0]
@@ -144,7 +147,7 @@ class Exchange:
         self.wake()
 
     def wake(self) -> None:
-        """Wake the task that waits for a change of this exchange."""
+        """Wake the task that waits, for example for a further part of the body."""
         if self._changed is not None:
             self._changed.set()
 
@@ -198,8 +201,8 @@ class Exchange:
     async def send(self, message: Message) -> None:
         """Send an ASGI message; divide a large body into pieces.
 
-        The next piece is sent when the client has read most of the last piece. Encrypting and
-        copying a large body takes long, so other requests run between two pieces.
+        A piece is sent when the client has read most of the piece before it. Encrypting and copying
+        a large body takes long; other requests run between two pieces.
         """
         body = memoryview(message.get("body", b""))
         if len(body) > _PIECE and self.method != "HEAD":

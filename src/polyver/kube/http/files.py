@@ -12,23 +12,26 @@ __all__ = ["FolderFailed", "private_folder", "refusal", "write_file"]
 
 
 class FolderFailed(PolyverError):
-    """A folder that cannot be used."""
+    """A folder that cannot be created, read or written."""
 
 
 def refusal(error: OSError, folder: Path) -> str:
-    """Build the message for a failed file operation: the file (or the folder) and the reason."""
+    """Build the message for a failed file operation: which file (or else folder), and why."""
     file = error.filename2 or error.filename or folder
     return f"{file} cannot be used: {error.strerror or error}"
 
 
 def private_folder(folder: Path) -> None:
-    """Create a folder if it does not exist, and let only its owner read it."""
+    """Create a folder if it does not exist, and allow only its owner to read the folder."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, and replace an existing file atomically."""
+    """Write a file that only its owner can read.
+
+    If the file exists, it is replaced in one step: readers see either the old or the new content.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with open(temporary, "xb", opener=lambda f, flags: os.open(f, flags, 0o600)) as file:

@@ -1,4 +1,4 @@
-"""Health endpoints, which give the same answers as those of kube-apiserver."""
+"""Health endpoints such as /readyz, with the same answers as those of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _HEADERS = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
 
 def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> HttpResponse:
     """Answer a request for /healthz, /livez or /readyz, or for one check, such as /livez/ping.
+
+    If a check fails, the status code is `failing`.
 
     >>> health("/livez", "verbose", {"ping": lambda: ""}).body
     b'[+]ping ok\\nlivez check passed\\n'

@@ -10,7 +10,9 @@ __all__ = ["Times"]
 
 
 class Times:
-    """A histogram: the number of durations up to each bound, and the sum of all durations.
+    """A histogram of durations in seconds.
+
+    It has, for each bound, the number of durations up to this bound; and the sum of all durations.
 
     >>> times = Times((0.1, 1.0))
     >>> times.observe(0.5)

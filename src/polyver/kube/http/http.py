@@ -36,13 +36,13 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class RequestHeaders(NamedTuple):
-    """A request without its body."""
+    """The parts of a request without its body: method, path, query and headers."""
 
     method: str
     path: str
     query: bytes
     headers: Sequence[tuple[bytes, bytes]]
-    """Headers; their names are in lower case."""
+    """The headers as pairs of name and value; names are in lower case."""
 
 
 class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
@@ -50,26 +50,33 @@ class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
 
     status: int
     headers: bytes
-    """Header lines with line ends; the connection adds Content-Length, Date and Connection."""
+    """The header lines with their line ends, such as `content-type: text/plain` and CR LF.
+
+    The connection adds the lines for Content-Length, Date and Connection.
+    """
     body: bytes
 
 
 Quick = Callable[[bytes | bytearray], EncodedResponse | None]
-"""Answers the request with this body immediately, or returns None.
+"""A function that is called with the body of a request, and answers the request immediately.
 
-If the result is None, the application gets the request with the same body.
+If it returns None, the application answers the request.
 """
 
 
 AtOnce = Callable[[RequestHeaders], Quick | None]
-"""Returns the function that may answer the request with these headers immediately, or None."""
+"""A function that is called with the headers of a request that has arrived completely.
+
+It returns the function that may answer the request immediately, or None if the application must
+answer the request.
+"""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(slots=True)
 class HttpResponse:
-    """A response; if the body is an iterator, its chunks are sent one by one."""
+    """A response to a request. If the body is an iterator, its chunks are sent one by one."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -93,7 +100,9 @@ async def read_body(
 ) -> bytes:
     """Receive the whole body of a request; raise `BodyTooLarge` above `most` bytes.
 
-    `keep` is called with the size of each part that is kept in memory.
+    `keep` is called with the number of bytes of each part. Above `most`, parts are received and
+    discarded, because many clients read no answer before they have sent the body. Above
+    `most_discarded` bytes, the function stops receiving.
     """
     parts: list[bytes] = []
     size, more = 0, True
@@ -117,7 +126,10 @@ async def read_body(
 
 
 async def read_into(receive: Receive, body: bytearray, *, most: int, most_discarded: int) -> None:
-    """Receive a body into a buffer, like `read_body`, but with only one copy in memory."""
+    """Receive the whole body of a request into a buffer, so that memory holds only one copy of it.
+
+    The limits are those of `read_body`.
+    """
     size, more = len(body), True
     while more:
         message = await receive()
@@ -137,7 +149,10 @@ async def read_into(receive: Receive, body: bytearray, *, most: int, most_discar
 
 
 def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """Build the ASGI start message; headers in `added` do not replace headers of the response."""
+    """Build the ASGI message that starts a response.
+
+    `added` has further headers. A header of the response with the same name has priority.
+    """
     # Control characters in values, such as line ends, become spaces.
     headers = [
         (

@@ -33,13 +33,14 @@ _PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to a
 
 
 class CannotListen(PolyverError):
-    """Raised for an address on which the server cannot listen."""
+    """The server cannot listen on an address, for example because another process does."""
 
 
 def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
-    """Create the TLS context of a server.
+    """Create the TLS context of a server from the files with its certificate and its key.
 
-    With `clients`, a client may present a certificate that a CA in this file signed.
+    `clients` is a file with CA certificates. With it, a client may present a certificate that one
+    of these CAs signed.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -111,7 +112,7 @@ async def serving(
     `at_once` is called with the headers of a request, and returns a function or None. The function
     is called with the complete body, and returns an answer or None. If `at_once` or the function
     returns None, the application answers the request. If one of them raises an exception, the
-    connection is closed.
+    connection is closed. `known` returns the ASGI state for a new connection.
 
     `context` returns the TLS context for each new connection. If `context` is None, the server
     speaks plain HTTP. When the body has ended, the server accepts no more connections, calls
@@ -227,7 +228,7 @@ async def _until(done: Callable[[], bool], timeout: float) -> None:
 
 
 def _bytes_unsent(transport: asyncio.Transport) -> int:
-    """Count the written bytes that the client has not acknowledged yet."""
+    """Count the bytes that the server wrote and the client has not acknowledged yet."""
     connection = transport.get_extra_info("socket")
     try:
         queued = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))

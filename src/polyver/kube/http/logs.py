@@ -17,18 +17,18 @@ __all__ = ["Log"]
 
 
 class Log:
-    """Logs events with structured values."""
+    """Logs events, each with fields such as `name="a"`."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         self.verbose = verbose
 
     def info(self, event: str, **fields: object) -> None:
-        """Log a usual event if the log is verbose."""
+        """Log a normal event, but only if the log is verbose."""
         if self.verbose:
             _logger().info(event, **fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Log an event that needs attention."""
+        """Log an event that a user should look at."""
         _logger().warning(event, **fields)
 
     def failure(self, event: str, error: BaseException, **fields: object) -> None:
@@ -60,7 +60,7 @@ def _logger() -> FilteringBoundLogger:
 
 
 class _Stderr:
-    """Looks up sys.stderr for each line, because tests replace it."""
+    """Writes to the current sys.stderr, because tests replace sys.stderr."""
 
     def msg(self, message: str) -> None:
         sys.stderr.write(f"{message}\n")

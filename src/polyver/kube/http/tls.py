@@ -20,7 +20,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
 VALID_SINCE = datetime.timedelta(hours=1)
-"""The validity of a certificate begins this long before its creation, because clocks differ."""
+"""The time between the beginning of a certificate's validity and its creation.
+
+The validity begins earlier, because the clock of another machine may be behind.
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Authority:
 
     @classmethod
     def load(cls, kept: Pair) -> Self:
-        """Load a stored CA; raise ValueError if the key and the certificate do not match."""
+        """Load a stored CA; raise ValueError if its key does not belong to its certificate."""
         key = load_key(kept.key)
         certificate = x509.load_pem_x509_certificate(kept.certificate)
         if certificate.public_key() != key.public_key():
@@ -102,7 +105,7 @@ class Authority:
 
     @property
     def pair(self) -> Pair:
-        """The certificate and the key in the form in which they are stored."""
+        """The certificate and the key of the CA, in the form in which they are stored."""
         return Pair(self.pem, key_pem(self.key))
 
     @property
@@ -112,7 +115,10 @@ class Authority:
 
     @property
     def until(self) -> datetime.datetime:
-        """The expiry time of the CA; afterwards, no certificate that it signed is valid either."""
+        """The time at which the CA expires.
+
+        No certificate that it signed is valid after this time.
+        """
         return self.certificate.not_valid_after_utc
 
     def server(self, *hosts: str, now: datetime.datetime) -> Pair:

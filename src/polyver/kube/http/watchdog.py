@@ -1,8 +1,8 @@
 """Measures the lag of the event loop, and logs the request that blocked it.
 
-A thread calls the event loop at an interval and measures the time until the event loop responds:
-the lag. If this process used little CPU time during a long lag, other processes of the machine
-caused the lag, and nothing is logged.
+A thread calls the event loop at an interval, and measures the time until the event loop responds:
+the lag. After a long lag, it logs a warning. If this process used little CPU time during the lag,
+other processes of the machine were the cause, and nothing is logged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAG = "polyver_event_loop_lag_seconds"
 LAG_TEXT = "Delay of the event loop, measured ten times a second."
 _EVERY = 0.1
 _SLOW = 0.5
-"""The number of seconds above which a blocked event loop is logged."""
+"""If the event loop is blocked for more than this number of seconds, a warning is logged."""
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONGEST_NAME = 200
 
@@ -35,7 +35,7 @@ _watchdogs: WeakKeyDictionary[asyncio.AbstractEventLoop, Watchdog] = WeakKeyDict
 
 
 class Watchdog:
-    """Watches one event loop."""
+    """Measures the lag of one event loop; see the top of this module."""
 
     def __init__(self, log: Log) -> None:
         self.lags = Times(_BOUNDS)
@@ -85,7 +85,7 @@ class Watchdog:
         self._answered.set()
 
     def _doing(self) -> str:
-        """Describe what the event loop runs now: the name of the task, and the source line."""
+        """Describe what the event loop runs now: `TASK at FILE:LINE FUNCTION`."""
         task = asyncio.current_task(self._loop)
         position = _position(sys._current_frames().get(self._loop_thread))
         return f"{task.get_name()} at {position}" if task is not None else position
@@ -100,7 +100,7 @@ class Watchdog:
 
 
 def _position(frame: FrameType | None) -> str:
-    """Find the innermost frame in polyver's own code, as file, line and function."""
+    """Describe the innermost frame in polyver's own code as `FILE:LINE FUNCTION`."""
     while frame is not None:
         file = Path(frame.f_code.co_filename)
         if "polyver" in file.parts:
@@ -111,7 +111,7 @@ def _position(frame: FrameType | None) -> str:
 
 @contextmanager
 def watched(log: Log | None = None) -> Iterator[Watchdog]:
-    """Watch the running event loop while the body of the `with` statement runs.
+    """Measure the lag of the running event loop during the `with` statement.
 
     All `with watched(...)` statements on one event loop share one watchdog.
     """
@@ -140,6 +140,6 @@ def watchdog() -> Watchdog | None:
 
 
 def lags() -> Times:
-    """Return the lags of the running event loop; an empty histogram if it has no watchdog."""
+    """Return the histogram of the event loop's lags. It is empty if the loop has no watchdog."""
     found = watchdog()
     return Times(_BOUNDS) if found is None else found.lags

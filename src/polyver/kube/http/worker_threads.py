@@ -1,11 +1,11 @@
 """Worker threads: a pool of daemon threads, and work that runs off the event loop.
 
 `DaemonThreadPool` is for work that may take any time. `off_loop` is for work whose cost depends on
-its input; the event loop continues during this work. Python code in a worker thread shares the
-interpreter lock with the event loop: the event loop waits up to one switch interval (see
-`sys.setswitchinterval`) for the lock. Therefore this module shortens the interval, and few threads
-work at a time. If the work of `off_loop` takes too long, an exception in its thread stops it, so
-that the thread does not use the lock for a result that is no longer needed.
+its input, such as the size of a request. The event loop continues during the work. But Python code
+in a worker thread shares the interpreter lock with the event loop, which waits up to one switch
+interval (see `sys.setswitchinterval`) for the lock. Therefore this module shortens the interval,
+and only few threads work at a time. If the work of `off_loop` takes too long, an exception in its
+thread stops it, so that the thread does not use the lock for a result that nobody needs.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ __all__ = [
 T = TypeVar("T")
 _Jobs = queue.SimpleQueue[Callable[[], None]]
 _IDLE = 5.0
-"""The number of seconds after which a thread without work ends."""
+"""A thread that gets no work for this number of seconds ends."""
 _GIVEN_UP: Final = 8
-"""The number of threads that may run abandoned work in addition to the limit of the pool."""
+"""The maximum number of threads that run abandoned work: work whose caller got TimeoutError.
+
+These threads do not count for the limit of the pool.
+"""
 
 
 class DaemonThreadPool:
-    """A limited number of daemon threads: the process can end while they still work."""
+    """A limited number of daemon threads. The process can end while such threads still work."""
 
     def __init__(self, places: int = 4) -> None:
         self._slots = asyncio.Semaphore(places)
@@ -51,11 +54,11 @@ class DaemonThreadPool:
     async def run(self, work: Callable[[], T], *, left: Callable[[], float] | None = None) -> T:
         """Run the work in a worker thread and return its result.
 
-        If the caller is cancelled meanwhile, the thread still finishes the work.
+        If the caller is cancelled before the work is done, the thread still finishes the work.
 
-        `left` returns how many seconds the work may still take. It is called when a thread has
-        started the work, so the time before that does not count. It is called again when these
-        seconds are over. When `left` returns 0, `run` raises TimeoutError: the thread continues the
+        `left` returns how many seconds the work may still take. `run` calls it when a thread has
+        started the work, so the time before that does not count, and again when these seconds are
+        over. When `left` returns 0, `run` raises TimeoutError. The thread then continues the
         abandoned work, and another thread may start the next work.
         """
         loop = asyncio.get_running_loop()
@@ -97,7 +100,7 @@ class DaemonThreadPool:
     def _give_up(self) -> bool:
         """Allow another thread to start the next work while a thread still runs abandoned work.
 
-        Return False, and do nothing, if too many threads run abandoned work already.
+        If too many threads run abandoned work already, do nothing and return False.
         """
         if self._given_up >= _GIVEN_UP:
             return False
@@ -106,10 +109,10 @@ class DaemonThreadPool:
         return True
 
     async def run_within(self, seconds: float, work: Callable[[], T]) -> T:
-        """Run the work and return its result; raise TimeoutError if the work takes too long.
+        """Run the work in a worker thread and return its result.
 
-        A TimeoutError that the work itself raises becomes a RuntimeError. If the work takes too
-        long, its thread stays in use until the work ends.
+        Raise TimeoutError if it takes longer than `seconds`; the thread stays busy until the work
+        ends. If the work itself raises TimeoutError, raise RuntimeError instead.
         """
         deadline = asyncio.timeout(seconds)
         try:
@@ -146,7 +149,7 @@ class DaemonThreadPool:
                 self._idle[jobs] = threading.current_thread()
 
     def close(self) -> None:
-        """End the idle threads now; each busy thread ends when its work is done."""
+        """End all threads without work now, and each busy thread when its work is done."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, {}
@@ -157,13 +160,17 @@ class DaemonThreadPool:
 
 
 def _nothing() -> None:
-    """Do nothing: the job wakes a thread, which then sees that it must end."""
+    """Do nothing.
+
+    `close` gives this job to an idle thread, which wakes up and sees that it must end.
+    """
 
 
 def _as_exception(error: BaseException) -> BaseException:
-    """Wrap an error of a worker thread in a RuntimeError if the caller must not get it.
+    """Return the exception that the caller gets for an error in a worker thread.
 
-    For example, SystemExit in a worker thread must not end the process.
+    Errors such as SystemExit become a RuntimeError, because in a worker thread they must not end
+    the process.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
@@ -173,7 +180,7 @@ def _as_exception(error: BaseException) -> BaseException:
 
 
 MOST_SECONDS = 60.0
-"""The default timeout for work; kube-apiserver has this timeout for requests that set none."""
+"""The default timeout for work, in seconds. kube-apiserver has the same default for requests."""
 _THREADS = 4
 _SWITCH_INTERVAL = 0.001
 _TURN = 0.005
@@ -214,7 +221,10 @@ class _Collector:
         asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
 
     def go_on(self) -> None:
-        """Allow full collections again if no work runs, or if the pause has lasted too long."""
+        """End the pause: allow full collections again.
+
+        Do nothing while work runs, unless the pause has lasted too long.
+        """
         with self._lock:
             if self._jobs and time.monotonic() - self._since < _LONGEST_PAUSE:
                 return
@@ -231,7 +241,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreadPool] = WeakKey
 async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
     """Run work in a worker thread and return its result; raise `TimeoutError` if it takes too long.
 
-    The work must not touch data that the event loop may change meanwhile.
+    The work must not use data that the event loop may change during the work.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     pool = _pools.get(loop)
@@ -261,7 +271,7 @@ def end_workers() -> None:
 
 
 class _Stopped(BaseException):
-    """Raised in a worker thread whose result is no longer needed."""
+    """Raised by `stop` inside a worker thread, to end work whose result is no longer needed."""
 
 
 class _Job(Generic[T]):
@@ -297,7 +307,10 @@ class _Job(Generic[T]):
 
 
 def _deliver() -> None:
-    """Do nothing: during a call, the interpreter raises an exception that `stop` has set."""
+    """Do nothing.
+
+    During the call, the interpreter raises the exception that `stop` has requested.
+    """
 
 
 def _raise_in(thread: int) -> None:
@@ -316,10 +329,10 @@ class Turns:
 
     @property
     def over(self) -> bool:
-        """True if it is time to call `next`."""
+        """True if the loop has run long enough, and must now call `next`."""
         return time.monotonic() > self._end
 
     async def next(self) -> None:
-        """Pause the loop, so that other tasks run."""
+        """Interrupt the loop once, so that other tasks run."""
         await asyncio.sleep(0)
         self._end = time.monotonic() + _TURN

@@ -1,6 +1,6 @@
 """Decodes values by the types of built-in kinds, with the results and errors of kube-apiserver.
 
-kube-apiserver decodes JSON into Go structs. This module does the same with a Shape in place of the
+kube-apiserver decodes JSON into Go structs. This module does the same; a Shape describes the
 struct.
 """
 
@@ -45,7 +45,7 @@ def what_is(value: Any) -> str:
 
 
 class DecodingStopped(Exception):
-    """An error after which kube-apiserver does not decode the rest of the body."""
+    """An error at which kube-apiserver stops decoding the body."""
 
 
 _OBJECT = (dict, Pairs)
@@ -53,17 +53,20 @@ _Step = tuple[Shape | None, str | int]
 
 
 class Walk:
-    """Decodes one value by its shape; continues after an error, and keeps the first in `error`."""
+    """Decodes one value by its shape. After an error it continues; `error` has the first error."""
 
     def __init__(self, within: Walk | None = None) -> None:
         self.error = ""
         self.problems: dict[str, None] = {}
         self._steps: list[_Step] = [*within._steps] if within else []
-        """The path to the current value: field names with their structs, map keys and indexes."""
-        self._pinned = len(self._steps)
-        """The number of steps of the outer decoder; 0 if there is none.
+        """The path to the current value.
 
-        If there is an outer decoder, errors name the last struct in these steps.
+        A step is a field name with the shape of its struct, a map key or an index.
+        """
+        self._pinned = len(self._steps)
+        """The number of steps that come from the outer decoder `within`; 0 if there is none.
+
+        With an outer decoder, error messages name the last struct in these steps.
         """
 
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
@@ -154,7 +157,11 @@ class Walk:
         return found
 
     def _item(self, value: Any, shape: Shape, before: Any = None) -> Any:
-        """Decode an item of a list or map; null becomes the zero value of the item's type."""
+        """Decode an item of a list or map.
+
+        A null keeps the earlier value `before`. Without an earlier value, it becomes the zero value
+        of the item's type, such as "" or 0.
+        """
         if value is not None:
             return self.value(value, shape, before)
         return _zero(shape) if before is None else before
@@ -322,7 +329,10 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged. Null clears a pointer, a list or a map."""
+    """Report whether null leaves a field unchanged.
+
+    In a pointer, list or map, null clears the field.
+    """
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None
@@ -332,7 +342,10 @@ _NOTHING: tuple[object, ...] = ("", 0, [], {}, None)
 
 
 def _zero(shape: Shape) -> Any:
-    """Return the zero value of a type."""
+    """Return the zero value of a type, such as "" or 0.
+
+    The zero value of a struct has the fields that responses always have.
+    """
     if shape.type == "object" and shape.values is None and not shape.format:
         return copy.deepcopy(dict(shape.absent))
     if shape.format in _ZEROES:

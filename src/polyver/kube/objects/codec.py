@@ -54,10 +54,10 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object of which only the outer levels are decoded, and which has only these fields.
+    """An object with only its outer levels decoded; it must have no other fields than these.
 
-    Fields of the spec, the metadata and the status stay JSON (`Raw`). Code that changes a few
-    fields of many objects then does not decode the other fields.
+    The fields inside the spec, the metadata and the status stay JSON (`Raw`). Code that changes a
+    few fields of many objects then does not decode the other fields.
     """
 
     api_version: str = field(name="apiVersion")
@@ -84,9 +84,9 @@ _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def open_object(raw: bytes | Raw) -> dict[str, Any]:
-    """Decode the outer levels of an object; the values below are `Raw`.
+    """Decode the outer levels of an object; the values on deeper levels stay JSON (`Raw`).
 
-    If the object has other fields than `Opened`, only its first level is decoded.
+    If the object has a field that `Opened` does not declare, only its first level is decoded.
 
     >>> raw = b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}'
     >>> bytes(open_object(raw)["data"])

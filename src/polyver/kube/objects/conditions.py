@@ -24,7 +24,7 @@ ConditionStatus = Literal["True", "False", "Unknown"]
 
 
 class DesiredCondition(NamedTuple):
-    """A condition without `observedGeneration` and `lastTransitionTime`."""
+    """A condition that a writer wants to set; `set_conditions` adds the generation and the time."""
 
     type: str
     status: ConditionStatus
@@ -41,10 +41,10 @@ def find_condition(obj: ReadOnlyObject, kind: str) -> Object | None:
 def set_conditions(
     obj: ReadOnlyObject, desired: Iterable[DesiredCondition], *, now: str
 ) -> list[Object]:
-    """Return the conditions of an object, with the desired conditions added or replaced.
+    """Return the conditions of an object after the desired conditions have been added or replaced.
 
-    Each desired condition gets the generation of the object as `observedGeneration`. An empty
-    message is left out.
+    Each desired condition gets the generation of the object as `observedGeneration`. If its message
+    is empty, the field `message` is left out.
     """
     generation = obj["metadata"].get("generation", 1)
     conditions: list[Object] = [*((obj.get("status") or {}).get("conditions") or ())]
@@ -57,9 +57,10 @@ def set_conditions(
 
 
 def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> list[Object]:
-    """Return the conditions, with one condition added or replaced.
+    """Return the conditions after one condition has been added or replaced.
 
-    `lastTransitionTime` becomes `now` if the status of the condition changes.
+    If the status of the condition changes, its `lastTransitionTime` becomes `now`; otherwise the
+    old time stays.
 
     >>> set_condition([], {"type": "Ready", "status": "True"}, "2026-01-01T00:00:00Z")
     [{'type': 'Ready', 'status': 'True', 'lastTransitionTime': '2026-01-01T00:00:00Z'}]

@@ -1,7 +1,7 @@
 """The metadata of a converted object: a conversion may change only labels and annotations.
 
-A conversion that changes the name, the namespace or the uid is an error. Other metadata is restored
-from the original object.
+If a conversion changes the name, the namespace or the uid, this is an error. If it changes other
+metadata, the metadata of the original object is used.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 
 
 class InvalidObject(PolyverError):
-    """A converted object has another name, namespace or uid than the original."""
+    """A conversion changed the name, the namespace or the uid of the object."""
 
 
 class InvalidMetadata(PolyverError):
-    """A converted object has metadata that a conversion must not return."""
+    """A conversion returned invalid metadata, or changed metadata that it must not change."""
 
 
 _IDENTITY = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
@@ -48,7 +48,7 @@ def check_identity(original: Object, converted: Mapping[str, Any]) -> None:
 
 
 def _text(metadata: object, field: str) -> str:
-    """Return a field that is a string; an empty string for anything else."""
+    """Return a field of the metadata if it is a string; otherwise an empty string."""
     found = metadata.get(field) if isinstance(metadata, dict) else ""
     return found if isinstance(found, str) else ""
 
@@ -77,9 +77,9 @@ def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
 
 
 def check_kept(original: Mapping[str, Any], converted: Mapping[str, Any]) -> None:
-    """Raise `InvalidMetadata` if a conversion changed metadata that API servers would restore.
+    """Raise `InvalidMetadata` if a conversion changed more than labels and annotations.
 
-    Empty and absent fields are equal.
+    API servers would silently restore the other metadata. An empty field equals an absent field.
 
     >>> check_kept({"name": "a", "creationTimestamp": None}, {"name": "a", "labels": {"x": "1"}})
     """

@@ -1,7 +1,7 @@
-"""The health of an object, from its status.
+"""The health of an object, determined from its status.
 
-For some built-in kinds the relevant fields of the status are known. Other objects are healthy if
-their condition `Ready` is True, or if they have no such condition.
+For some built-in kinds, this module knows which fields of the status matter. An object of any other
+kind is healthy if its condition `Ready` is True, or if it has no such condition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ __all__ = ["HEALTHY", "Health", "health_of"]
 
 
 class Health(Struct, frozen=True, gc=False):
-    """The health of an object; `message` is the reason if the object is not healthy."""
+    """The health of an object.
+
+    If it is not healthy, `message` states why, such as `is Pending, not Bound`.
+    """
 
     healthy: bool
     message: str = ""
@@ -131,7 +134,7 @@ def _service(obj: ReadOnlyObject) -> Iterator[str]:
 
 
 def _has(name: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
-    """Build the check for a kind whose healthy objects have this condition with the status True."""
+    """Build the check for kinds whose objects are healthy if the condition `name` is True."""
 
     def look(obj: ReadOnlyObject) -> Iterator[str]:
         found = _condition(obj, name)

@@ -17,9 +17,9 @@ class Subresource:
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
     group: str | None = None
-    """The API group of the kind that the URL path serves; None if it serves the object's own kind.
+    """The API group of the subresource's own kind, such as `autoscaling` for Scale.
 
-    `version` and `kind` belong to this group.
+    None if the subresource has the kind of the object. `version` and `kind` belong to this group.
     """
     version: str = ""
     kind: str = ""
@@ -27,7 +27,7 @@ class Subresource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """One kind in one API version."""
+    """One kind in one API version: its names, its scope, its verbs and its subresources."""
 
     group: str
     version: str
@@ -42,10 +42,10 @@ class ResourceKind:
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
     storage_hash: str = ""
-    """A hash of the storage version, by which clients notice that the storage version changed."""
+    """A hash of the storage version. Clients see by it that the storage version has changed."""
     api_version: str = field(init=False)
     resource: str = field(init=False)
-    """The name of the resource in error messages: `configmaps`, `widgets.ex.io`."""
+    """The name of the resource in error messages, such as `configmaps` or `widgets.ex.io`."""
 
     def __post_init__(self) -> None:
         group = f"{self.group}/" if self.group else ""
@@ -56,7 +56,7 @@ class ResourceKind:
 
     @property
     def qualified(self) -> str:
-        """The name of the kind in error messages: `ConfigMap`, `Widget.ex.io`."""
+        """The name of the kind in error messages, such as `ConfigMap` or `Widget.ex.io`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def subresource(self, name: str) -> Subresource | None:

@@ -25,15 +25,21 @@ __all__ = ["MASK", "Masks", "is_masked"]
 
 MASK: Final = "***"
 _SHORTEST: Final = 4
-"""The minimum length of a masked value: masking shorter values would leave little of a text."""
+"""The minimum length of a masked value.
+
+If shorter values were masked, little of a text would remain.
+"""
 _SHORTEST_LINE: Final = 8
 _MOST_PARTS: Final = 500
-"""The maximum number of masked parts of a value; above it, only the whole value is masked."""
+"""The maximum number of lines and strings of a value that are masked one by one.
+
+If a value has more, only the whole value is masked.
+"""
 _LARGEST_JSON: Final = 64 * 1024
 
 
 class Masks:
-    """A set of values that must not be shown."""
+    """A set of values that must not appear in texts for other users."""
 
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
@@ -45,11 +51,11 @@ class Masks:
 
     @property
     def values(self) -> list[str]:
-        """The values that were added; another process can build the same masks from them."""
+        """The values that were added. Another process can build equal masks from them."""
         return list(self._values)
 
     def add(self, value: str) -> None:
-        """Mask a value from now on."""
+        """Add a value, which `mask` replaces from now on."""
         if len(value) < _SHORTEST or value in self._values:
             return
         self._values[value] = None
@@ -58,12 +64,12 @@ class Masks:
         self._ordered = None
 
     def add_all(self, value: object) -> None:
-        """Mask every string in plain data."""
+        """Add every string in plain data."""
         for text in _strings(value):
             self.add(text)
 
     def add_secret(self, secret: Mapping[str, Any]) -> None:
-        """Mask the values of a Secret; binary values are masked in base64."""
+        """Add the values of a Secret. A binary value is added in its base64 form."""
         for encoded in (secret.get("data") or {}).values():
             self.add_encoded(encoded)
         for text in (secret.get("stringData") or {}).values():
@@ -73,7 +79,7 @@ class Masks:
             self.add_secret(applied)
 
     def add_encoded(self, encoded: object) -> None:
-        """Mask a value that is encoded in base64."""
+        """Add a value that is given in base64."""
         if not isinstance(encoded, str):
             return
         try:
@@ -82,7 +88,7 @@ class Masks:
             self.add(encoded)
 
     def add_bytes(self, content: bytes) -> None:
-        """Mask bytes: the string if they are UTF-8, and otherwise the base64 encoding."""
+        """Add bytes: as a string if they are valid UTF-8, otherwise in base64."""
         try:
             text = content.decode()
         except UnicodeDecodeError:
@@ -110,7 +116,7 @@ class Masks:
         return text
 
     def mask_all(self, value: Any) -> Any:
-        """Mask all strings in plain data, except keys."""
+        """Mask all strings in plain data; keys of mappings are not changed."""
         match value:
             case str():
                 return self.mask(value)
@@ -132,7 +138,7 @@ def is_masked(value: object) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield a value in the forms in which messages may quote it."""
+    """Yield a value in each form in which a message may quote it, such as in base64 or in a URL."""
     content = value.encode(errors="surrogatepass")
     encoded = base64.b64encode(content).decode()
     yield value
@@ -144,7 +150,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> list[str]:
-    """Return the parts of a value that messages may quote: its lines, and strings in its JSON."""
+    """Return the parts of a value that a message may quote: lines, and strings if it is JSON."""
     lines = [line.strip() for line in value.splitlines()]
     found = [line for line in lines if len(line) >= _SHORTEST_LINE] if len(lines) > 1 else []
     if value.lstrip()[:1] in ("{", "[") and len(value) <= _LARGEST_JSON:

@@ -23,7 +23,7 @@ _TYPES = {
 
 
 def identity(value: Any) -> Identity:
-    """Return a key by which scalars are compared: 1, 1.0 and true differ.
+    """Return a key by which scalars are compared. The keys of 1, 1.0 and true are different.
 
     >>> identity(1) == identity(True)
     False
@@ -39,7 +39,9 @@ def go_type(value: Any) -> str:
 
 
 def go_text(value: Any, verb: str = "v") -> str:
-    """Write a value as Go prints it with `%v` or `%s`; `%s` marks a value that is not a string.
+    """Write a value as Go prints it with `%v` or `%s`.
+
+    With `%s`, Go marks a value that is not a string.
 
     >>> go_text({"b": [1, None], "a": {"c": "d"}})
     'map[a:map[c:d] b:[1 <nil>]]'
@@ -61,7 +63,7 @@ def go_text(value: Any, verb: str = "v") -> str:
 
 
 def _number(value: float) -> str:
-    """Write a number with the fewest digits that identify it, and an exponent if large or small."""
+    """Write a number with as few digits as possible; large and small numbers with an exponent."""
     number = Decimal(repr(value)).normalize()
     exponent = number.adjusted()
     if -4 <= exponent < 6:
@@ -99,9 +101,9 @@ def interleaved(
     ranks: Mapping[Identity, int],
     key_of: Callable[[Any], Identity],
 ) -> list[Any]:
-    """Merge two lists, each of which keeps its order.
+    """Merge two lists into one, in which the items of each list keep their order.
 
-    An item of `others` goes before the items of `named` that have a higher rank.
+    An item of `others` comes before the items of `named` that have a higher rank.
     """
     merged: list[Any] = []
     left = list(reversed(others))

@@ -13,7 +13,7 @@ __all__ = ["Metadata", "objects_of"]
 
 
 class Metadata(Struct):
-    """The metadata that identifies an object."""
+    """The metadata of an object in a manifest: name, namespace, labels and annotations."""
 
     name: str
     namespace: str = ""
@@ -27,7 +27,10 @@ class _Typed(Struct, rename="camel"):
 
 
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
-    """Yield the objects of an API group whose kind is in `kinds`, including items of a List."""
+    """Yield the objects of an API group whose kind is in `kinds`.
+
+    If a document is a List, its items are searched as well.
+    """
     for document in documents:
         value, items = document.value, [document]
         if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:

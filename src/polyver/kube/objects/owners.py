@@ -30,7 +30,7 @@ def controller_reference(obj: ReadOnlyObject) -> ReadOnlyObject | None:
 
 
 def controlling(owner: ReadOnlyObject) -> dict[str, Any]:
-    """Build the owner reference for the objects that `owner` controls."""
+    """Build the owner reference that makes `owner` the controller of an object."""
     metadata: ReadOnlyObject = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],

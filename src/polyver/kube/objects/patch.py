@@ -113,7 +113,7 @@ class _Operation:
         self._operation = operation
 
     def apply(self, root: list[Any]) -> int:
-        """Apply the operation in place; return the number of bytes that it copies."""
+        """Apply the operation to the value in `root`; return the number of bytes that it copies."""
         match self._operation.get("op"):
             case "add":
                 self._add(root, "path", self._value())
@@ -184,7 +184,7 @@ class _Operation:
             holder[self._index(holder, last, "path")] = self._value()
 
     def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
-        """Return the mapping or list around the end of a path, and the last key or index."""
+        """Return the mapping or list in which a path ends, and the last key or index."""
         path = self._operation.get(name)
         if not isinstance(path, str):
             raise PatchFailed(f"{name} is not a JSON pointer: {path}")
@@ -223,7 +223,7 @@ class _Operation:
         return int(text)
 
     def _missing(self, name: str) -> PatchFailed:
-        """Build the error for a path on which a value is missing."""
+        """Build the error for a path at which there is no value."""
         path, done = self._operation.get(name), self._operation.get("op")
         where = {"from": "from path", "path": "path"}[name]
         if name == "path" and done in ("move", "copy"):
@@ -234,7 +234,10 @@ class _Operation:
         return PatchFailed(text)
 
     def _undone(self, name: str, problem: str) -> PatchFailed:
-        """Build the error for a path whose last key or index does not fit the operation."""
+        """Build the error for a path whose last key or index the operation cannot use.
+
+        `problem` states why.
+        """
         path, done = self._operation.get(name), self._operation.get("op")
         if done == "replace":
             text = f"replace operation does not apply: doc is missing key: {path}: missing value"
@@ -284,7 +287,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]
 def _item_differences(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
     """Yield the operations that turn one list into another.
 
-    Items that are equal at the start or at the end of both lists need no operation.
+    Equal items at the beginning and at the end of the two lists need no operation.
     """
     most = min(len(before), len(after))
     start = next((n for n in range(most) if not same(before[n], after[n])), most)

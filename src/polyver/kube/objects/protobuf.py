@@ -23,7 +23,7 @@ PROTOBUF_PREFIX = b"k8s\x00"
 """The bytes with which each body in protobuf begins."""
 
 _DEEPEST = 100
-"""The maximum nesting of messages; no built-in kind is nested nearly as deeply."""
+"""The maximum nesting of messages. The objects of built-in kinds are nested much less."""
 _DEEPER = "the object is nested too deeply"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = -62135596800
@@ -31,7 +31,7 @@ _NO_TIME = -62135596800
 
 
 def _numbered(name: str, **fields: Shape) -> Shape:
-    """Build the shape of a message whose fields have the numbers 1, 2, 3 and so on."""
+    """Build the shape of a message; its fields get the numbers 1, 2, 3, … in their order."""
     return Shape("object", name=name, fields=fields, numbers=dict(enumerate(fields, start=1)))
 
 
@@ -73,7 +73,10 @@ def decode_protobuf(
 
 
 def _opened(body: bytes, types: dict[str, Any]) -> bytes:
-    """Return the bytes of the object in a body; add its apiVersion and kind to `types`."""
+    """Return the bytes of the object in a body.
+
+    The body also states apiVersion and kind of the object; they are added to `types`.
+    """
     if not body:
         raise MalformedError("empty data")
     if not body.startswith(PROTOBUF_PREFIX):
@@ -143,13 +146,16 @@ def _put(found: dict[str, Any], name: str, field: WireField, shape: Shape, depth
 
 
 def _items(field: WireField, shape: Shape, name: str, depth: int) -> Iterator[Any]:
-    """Return the list items in a field: one item, or several numbers in the packed encoding."""
+    """Return the list items in one field of a message.
+
+    This is one item, or several numbers if the field has them in the packed encoding.
+    """
     parts = field.unpacked() if _is_varint(shape) else (field,)
     return (_value(part, shape, name, depth) for part in parts)
 
 
 def _entry(data: bytes, shape: Shape, name: str, depth: int) -> tuple[str, Any]:
-    """Decode an entry of a mapping, which is a message with two fields: the key and the value."""
+    """Decode an entry of a mapping: a message whose two fields are the key and the value."""
     key, value = "", empty_field(holds_number=_is_varint(shape))
     for field in fields(data, ""):
         if field.number == 1:
@@ -199,7 +205,7 @@ def _special(data: bytes, shape: Shape, depth: int) -> Any:
 
 
 def _composed(data: bytes, shape: Shape, depth: int) -> Any:
-    """Decode a message whose JSON form varies, such as a schema or a list of strings."""
+    """Decode a message that has several forms in JSON, such as a schema or a list of strings."""
     name, inner = shape.name, shape.values or Shape("object")
     match shape.format:
         case "strings":

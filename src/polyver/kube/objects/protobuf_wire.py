@@ -1,6 +1,6 @@
-"""The wire format of protobuf: numbered fields of a message, without names and types.
+"""The wire format of protobuf: the numbered fields of a message, without names and types.
 
-No byte after the end of the message is read. Errors have the messages of Go's generated code.
+Only the bytes of the message itself are read. Errors have the messages of Go's generated code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["MalformedError", "WireField", "empty_field", "fields", "signed"]
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
 _EXPONENTS = 1e21
-"""The number from which Go writes integers with an exponent."""
+"""From this number on, Go writes integers with an exponent."""
 
 
 class MalformedError(Exception):
@@ -30,7 +30,10 @@ class WireField(NamedTuple):
     payload: int | bytes
 
     def bytes(self, name: str) -> bytes:
-        """Return the payload of a field with a length: a string, a message or bytes."""
+        """Return the bytes of a field that has a length: a string, a message or bytes.
+
+        `name` is the name of the field for the error message.
+        """
         if self.wire != _BYTES or not isinstance(self.payload, bytes):
             raise self._wrong(name)
         return self.payload
@@ -44,21 +47,24 @@ class WireField(NamedTuple):
         return signed(self.payload, bits)
 
     def real(self, name: str) -> float:
-        """Return a double, which may be infinite or NaN."""
+        """Return the number in a field of the type double; it may be infinite or NaN."""
         if self.wire != _FIXED64 or not isinstance(self.payload, bytes):
             raise self._wrong(name)
         value: float = struct.unpack("<d", self.payload)[0]
         return value
 
     def double(self, name: str) -> float:
-        """Return a double as a JSON number: an integer if it has no fraction."""
+        """Return a double as a JSON number: without a fraction, it becomes an integer."""
         value = self.real(name)
         if not math.isfinite(value):
             raise MalformedError(f"{value} cannot be written as JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
 
     def unpacked(self) -> Iterator[WireField]:
-        """Yield the field itself, or one field for each number that is packed in its bytes."""
+        """Yield the numbers that are packed in the bytes of this field, each as a field of its own.
+
+        If the field has no packed numbers, yield the field itself.
+        """
         if not isinstance(self.payload, bytes):
             yield self
             return
@@ -73,15 +79,18 @@ class WireField(NamedTuple):
 
 
 def empty_field(*, holds_number: bool) -> WireField:
-    """Build a field with the default value, for a field that a message lacks."""
+    """Build a field with the default value: 0, or no bytes.
+
+    It stands for a field that a message lacks.
+    """
     return WireField(0, _VARINT, 0) if holds_number else WireField(0, _BYTES, b"")
 
 
 def fields(data: bytes, message: str) -> Iterator[WireField]:
-    """Yield the fields of a message; groups, which are obsolete, are skipped.
+    """Yield the fields of a message; groups, an obsolete kind of fields, are skipped.
 
-    `message` is the name for errors. It is empty for an entry of a mapping, whose field numbers are
-    not checked.
+    Error messages name the message by `message`. For an entry of a mapping, `message` is empty, and
+    field numbers are not checked.
     """
     offset = 0
     while offset < len(data):

@@ -26,7 +26,7 @@ _MOST_ANNOTATIONS = 256 * 1024
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """Return the errors in a name that may be any segment of a URL path."""
+    """Return the errors in a name that must only be usable as one segment of a URL path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{each}'" for each in ("/", "%") if each in name]
@@ -146,7 +146,10 @@ def _check_owner(owner: Mapping[str, Any], field: str) -> list[Cause]:
 
 
 def _as_text(owner: Mapping[str, Any]) -> str:
-    """Write an owner reference as JSON for an error, with kube-apiserver's order of fields."""
+    """Write an owner reference as JSON for an error message.
+
+    The order of its fields is kube-apiserver's.
+    """
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     given = {name: owner[name] for name in order if owner.get(name) is not None}
     return encode_json(given).decode()
@@ -175,9 +178,9 @@ _IMMUTABLE = (
 
 
 def check_metadata_update(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-    """Return all errors in a change of metadata.
+    """Return all errors in a change of metadata from `old` to `metadata`.
 
-    The caller has already set the fields that clients cannot change.
+    The caller has already restored the fields that clients cannot change.
     """
     causes: list[Cause] = []
     if old.get("deletionTimestamp"):

@@ -21,12 +21,12 @@ __all__ = [
 
 
 class InvalidSelector(PolyverError):
-    """An invalid selector, with kube-apiserver's message."""
+    """A selector that cannot be parsed; the message is kube-apiserver's."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRequirement:
-    """A condition on one label."""
+    """A condition on one label, such as `app in (web,db)`."""
 
     key: str
     operator: str
@@ -69,7 +69,7 @@ def parse_label_selector(text: str) -> tuple[LabelRequirement, ...]:
 
 
 class _LabelParser:
-    """Parses a label selector from left to right with one token of lookahead."""
+    """Parses a label selector from left to right."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [token.strip() for token in _TOKEN.findall(text.strip())]
@@ -150,7 +150,7 @@ class _LabelParser:
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """A condition on one field."""
+    """A condition on one field, such as `metadata.name=a`."""
 
     field: str
     value: str
@@ -206,7 +206,7 @@ def _unescaped(value: str) -> str:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Report whether a LabelSelector object matches labels; a missing selector matches no labels.
+    """Report whether a LabelSelector matches labels; if the selector is None, return False.
 
     >>> selects({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": "1"})
     True

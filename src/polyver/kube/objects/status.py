@@ -30,16 +30,13 @@ __all__ = [
     "not_allowed",
     "not_found",
     "required",
-    "too_large",
-    "too_long",
     "too_many",
-    "type_invalid",
     "unsupported",
 ]
 
 
 class ApiError(PolyverError):
-    """An error response of the API server."""
+    """An error that the API server sends as a Status object."""
 
     def __init__(
         self,
@@ -77,7 +74,7 @@ class ApiError(PolyverError):
 
     @classmethod
     def from_status(cls, status: Mapping[str, Any]) -> ApiError:
-        """Return the error of a Status object."""
+        """Build the error that a Status object describes."""
         code, reason, message = status.get("code"), status.get("reason"), status.get("message")
         return cls(
             code if isinstance(code, int) and code else 500,
@@ -90,7 +87,7 @@ class ApiError(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One error in a field of an object."""
+    """One error in a field of an object: the path of the field, and the message."""
 
     field: str
     message: str
@@ -102,7 +99,7 @@ class Cause:
 
 
 def invalid_field(field: str, value: object, problem: str) -> Cause:
-    """Build the cause for an invalid value.
+    """Build the cause for a value that is not valid; `problem` states why.
 
     >>> invalid_field("spec.size", 7, "must be less than 5").message
     'Invalid value: 7: must be less than 5'
@@ -110,49 +107,41 @@ def invalid_field(field: str, value: object, problem: str) -> Cause:
     return Cause(field, f"Invalid value: {shown(value)}: {problem}")
 
 
-def type_invalid(field: str, value: object, problem: str) -> Cause:
-    """Build the cause for a value of the wrong type."""
-    return Cause(field, f"Invalid value: {shown(value)}: {problem}", "FieldValueTypeInvalid")
-
-
 def required(field: str, problem: str = "") -> Cause:
-    """Build the cause for a missing value."""
+    """Build the cause for a missing value; `problem` may add an explanation."""
     return Cause(
         field, "Required value" + (f": {problem}" if problem else ""), "FieldValueRequired"
     )
 
 
 def forbidden_field(field: str, problem: str) -> Cause:
-    """Build the cause for a value that is not allowed."""
+    """Build the cause for a field that must not be set; `problem` states why."""
     return Cause(field, f"Forbidden: {problem}", "FieldValueForbidden")
 
 
 def duplicate(field: str, value: object) -> Cause:
-    """Build the cause for a value that exists already."""
+    """Build the cause for a value that occurs twice but must be unique."""
     return Cause(field, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
 
 
 def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
-    """Build the cause for a value that is not supported."""
+    """Build the cause for a value that is not one of the values in `known`."""
     values = ", ".join(shown(each) for each in known)
     supported = f": supported values: {values}" if values else ""
     return Cause(field, f"Unsupported value: {shown(value)}{supported}", "FieldValueNotSupported")
 
 
-def too_long(field: str, most: int) -> Cause:
-    """Build the cause for a string with too many bytes."""
-    unit = "byte" if most == 1 else "bytes"
-    return Cause(field, f"Too long: may not be more than {most} {unit}", "FieldValueTooLong")
-
-
 def too_many(field: str, found: int, most: int) -> Cause:
-    """Build the cause for a list with too many items."""
+    """Build the cause for a list that has `found` items, more than `most`."""
     items = "item" if most == 1 else "items"
     return Cause(field, f"Too many: {found}: must have at most {most} {items}", "FieldValueTooMany")
 
 
 def _about(kind: ResourceKind, name: str = "") -> dict[str, Any]:
-    """Build the details of an error about an object, with the plural resource name as `kind`."""
+    """Build the `details` of an error about an object.
+
+    As in kube-apiserver, their field `kind` has the plural resource name.
+    """
     named = {"name": name} if name else {}
     return named | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
 
@@ -170,14 +159,20 @@ def not_found(kind: ResourceKind, name: str) -> ApiError:
 
 
 def already_exists(kind: ResourceKind, name: str, *, deleting: bool = False) -> ApiError:
-    """Build the error for an object that already exists."""
+    """Build the error for a name that is already in use.
+
+    With `deleting`, the message adds that the existing object is being deleted.
+    """
     message = f"{kind.resource} {quoted(name)} already exists"
     message = f"object is being deleted: {message}" if deleting else message
     return ApiError(409, "AlreadyExists", message, details=_about(kind, name))
 
 
 def conflict(kind: ResourceKind, name: str, problem: str) -> ApiError:
-    """Build the error for an object that is not in the state that the request expects."""
+    """Build the error (409) for a request that expects another state of the object.
+
+    An example is an update with an old resourceVersion.
+    """
     message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))
 
@@ -190,7 +185,7 @@ MODIFIED = (
 def forbidden(
     kind: ResourceKind, name: str, problem: str, causes: Iterable[Cause] = ()
 ) -> ApiError:
-    """Build the error for a request that is not allowed."""
+    """Build the error (403) for a request that is not allowed; `problem` states why."""
     named = f" {quoted(name)}" if name else ""
     details = _about(kind, name)
     found = [cause.as_detail for cause in causes]
@@ -203,7 +198,7 @@ def forbidden(
 
 
 def invalid(kind: ResourceKind, name: str, causes: Sequence[Cause]) -> ApiError:
-    """Build the error for an invalid object, with all causes."""
+    """Build the error (422) for an invalid object; the message lists all causes."""
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: dict[str, Any] = {"name": name} if name else {}
@@ -225,16 +220,11 @@ def not_allowed() -> ApiError:
 
 
 def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiError:
-    """Build the error for a revision or token that is no longer available."""
+    """Build the error (410) for a resourceVersion or continue token that is too old."""
     return ApiError(410, "Expired", message, metadata=metadata)
 
 
-def too_large(most: int) -> ApiError:
-    """Build the error for a request body that is too large."""
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
-
-
 def internal(message: str) -> ApiError:
-    """Build the error for an unexpected failure; the message has no traceback."""
+    """Build the error (500) for an unexpected failure. Its message must not contain a traceback."""
     details = {"causes": [{"message": message}]}
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", details=details)

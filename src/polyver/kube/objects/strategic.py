@@ -94,7 +94,7 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 
 def _take(merged: Object, key: str, change: Any) -> None:
-    """Set a field to the value in the patch, which is not merged with the old value."""
+    """Set a field to the value in the patch, without merging this value with the old one."""
     taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
@@ -103,7 +103,10 @@ def _take(merged: Object, key: str, change: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Remove mappings with `$patch` from a value; return `_NOTHING` if it has `$patch` itself."""
+    """Remove mappings that have the directive `$patch` from a value.
+
+    Return `_NOTHING` if the value itself has this directive.
+    """
     match value:
         case dict() if _DIRECTIVE in value:
             return _NOTHING
@@ -120,9 +123,9 @@ def _plain(value: Any) -> Any:
 
 
 def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
-    """Apply `$retainKeys`: keep only the fields that the directive lists.
+    """Apply the directive `$retainKeys`, which lists the fields to keep: drop all other fields.
 
-    Raise an error if the directive does not list a changed field.
+    Raise an error if the patch changes a field that the directive does not list.
     """
     if _RETAIN not in changes:
         return merged, changes
@@ -139,7 +142,10 @@ def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
 
 
 def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
-    """Merge each list that has a directive `$setElementOrder`; drop the list from the changes."""
+    """Merge each list for which the patch has a directive `$setElementOrder`.
+
+    These lists are removed from `changes`.
+    """
     for directive in [key for key in changes if key.startswith(_ORDER)]:
         order = _as_list(changes.pop(directive))
         key = _listed(directive, "invalid patch format of setElementOrder list")
@@ -156,9 +162,9 @@ def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
 def _ordered(
     before: list[Any] | None, change: list[Any] | None, order: list[Any], shape: Shape
 ) -> list[Any]:
-    """Merge a list and sort it in the order of the patch.
+    """Merge a list and sort it in `order`, which the patch states.
 
-    Items that the patch does not order keep their positions as far as possible.
+    Items that are not in `order` keep their positions as far as possible.
     """
     server_order = before or []
     if before is None:
@@ -175,7 +181,7 @@ def _ordered(
 
 
 def _check_order(change: list[Any], order: list[Any], key: str) -> None:
-    """Raise an error if the items in a patch are not in the order of its `$setElementOrder`."""
+    """Raise an error if the items in a patch of a list are not sorted like `$setElementOrder`."""
     if not change or not order:
         return
     items = [item for item in change if not _is_deletion(_as_map(item))] if key else change
@@ -204,7 +210,11 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the list that kube-apiserver later reads as the old list."""
+    """Return the merged list, and the old list as kube-apiserver sees it after the merge.
+
+    The second list decides the order of items that the patch does not name. kube-apiserver may have
+    overwritten items of the old list during the merge.
+    """
     if not original and not patch:
         return original, original
     if not _holds_maps(original, patch):
@@ -241,9 +251,10 @@ def _merge_items(
 def _undirected(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any], bool]:
-    """Return the items to keep, the items in the patch that are no directives, and a flag.
+    """Apply the directives in a patch of a list.
 
-    The flag is True if a directive replaces the whole list.
+    Return the old items that stay, the items of the patch that are not directives, and True if a
+    directive replaces the whole list.
     """
     plain: list[Any] = []
     gone: set[Identity | None] = set()
@@ -281,7 +292,7 @@ def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 
 
 def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Divide items into those that are also in the list `named`, and the other items."""
+    """Divide items into two lists: items that are also in `named`, and all other items."""
     if key:
         keys: set[Identity | None] = {_found_key(_as_map(each), key) for each in named}
         inside = [_key_of(item, key) in keys for item in items]
@@ -295,10 +306,7 @@ def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[A
 def _in_both_orders(
     named: list[Any], others: list[Any], order: list[Any], server_order: list[Any], key: str | None
 ) -> list[Any]:
-    """Merge the items in the patch, in the order of the patch, with the other items.
-
-    The other items keep the order in which the server stores them.
-    """
+    """Merge two lists: `named` sorted like `order`, and `others` sorted like `server_order`."""
     if key is None:
         wanted, known = _ranks(map(identity, order)), _ranks(map(identity, server_order))
         named = in_order([(identity(item), item) for item in named], wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -30,7 +30,6 @@ __all__ = [
     "custom_printer",
     "human_duration",
     "partial_metadata",
-    "partial_metadata_list",
     "to_table",
 ]
 
@@ -107,28 +106,16 @@ def _mark_default(rows: list[dict[str, Any]], objects: Sequence[Object], printer
 
 
 def partial_metadata(obj: Object, api_version: str = META) -> Object:
-    """Build the PartialObjectMetadata of an object."""
+    """Build the PartialObjectMetadata of an object, which has only its metadata."""
     metadata = obj.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
-
-
-def partial_metadata_list(
-    objects: Iterable[Object], list_metadata: Mapping[str, Any], api_version: str = META
-) -> Object:
-    """Build the PartialObjectMetadataList of a list of objects."""
-    return {
-        "kind": "PartialObjectMetadataList",
-        "apiVersion": api_version,
-        "metadata": dict(list_metadata),
-        "items": [partial_metadata(obj, api_version) for obj in objects],
-    }
 
 
 def custom_printer(columns: Sequence[Mapping[str, Any]] | None) -> Printer:
     """Build the printer of a custom resource from its additionalPrinterColumns.
 
-    Without additionalPrinterColumns, the columns are name and age. As in kube-apiserver, a column
-    with an invalid path and all columns after it are left out.
+    If there are none, the columns are name and age. As in kube-apiserver, a column with an invalid
+    path is left out, and so are all columns after it.
 
     >>> [each.name for each in custom_printer([{"name": "A", "jsonPath": ".spec["}]).columns]
     ['Name']
@@ -154,7 +141,10 @@ def _column(definition: Mapping[str, Any]) -> TableColumn:
 
 
 def _cell(type_: str, path: JsonPath) -> CellOf:
-    """Build a cell function for the first value at a path; a value of another type is left out."""
+    """Build a cell function for the first value at a path.
+
+    If the value does not have the type `type_` of the column, the cell is empty.
+    """
 
     def cell(obj: Object, now: datetime) -> Cell:
         found = path.find(obj)
@@ -215,7 +205,7 @@ def _text(value: Any) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Write a number with the fewest digits that identify it, and an exponent if large or small.
+    """Write a number with as few digits as possible; large and small numbers with an exponent.
 
     >>> _shortest(1234567.25), _shortest(0.5), _shortest(2.0)
     ('1.23456725e+06', '0.5', '2')
@@ -236,4 +226,4 @@ CUSTOM_SCALE = custom_printer(
         _AGE,
     ]
 )
-"""The printer of /scale of custom resources; built-in kinds use the printer of the kind Scale."""
+"""The printer for /scale of custom resources. /scale of built-in kinds has another printer."""

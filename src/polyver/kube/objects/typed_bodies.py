@@ -39,18 +39,19 @@ _MOST_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object in the form of responses, and errors that do not prevent decoding it."""
+    """A decoded object, in the form that responses have, and the problems of its body."""
 
     value: dict[str, Any]
     problems: tuple[str, ...] = ()
-    """Errors such as `unknown field "spec.zzz"` and `duplicate field "data.k"`, in order."""
+    """Errors that do not prevent decoding, such as `unknown field "spec.zzz"`, in their order."""
 
 
 def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     """Decode a body, or data that was parsed before, as an object of a built-in kind.
 
-    Unknown fields and fields with null are dropped. Fields with an empty value are dropped if
-    responses omit them. Fields that responses always have are added. Defaults are not added.
+    Unknown fields and fields with null are dropped. A field with an empty value is dropped if
+    responses leave out such a field. Fields that responses always have are added. Defaults are not
+    added.
 
     >>> from polyver.kube.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))
@@ -69,7 +70,9 @@ def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
 
 
 def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decode a body as plain data, and return errors for duplicate fields; the last value counts.
+    """Decode a body as plain data; return it with an error message for each duplicate field.
+
+    The last value of a duplicate field counts.
 
     >>> decode_plain(b'{"spec": {"size": 5.0, "size": 6.0}}')
     ({'spec': {'size': 6}}, ('duplicate field "spec.size"',))
@@ -80,9 +83,10 @@ def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """Decode the first document of a YAML body, and return errors for duplicate keys.
+    """Decode the first document of a YAML body.
 
-    The last value of a duplicate key counts. As in kube-apiserver, the keys are sorted.
+    Return it with an error message for each duplicate key. The last value of a duplicate key
+    counts. As in kube-apiserver, the keys are sorted.
     """
     doubled: list[tuple[str, int]] = []
     try:
@@ -113,7 +117,10 @@ def _numbers_held(value: Any) -> Any:
 
 
 def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
-    """Build the message of kube-apiserver's YAML library, which mostly counts lines from zero."""
+    """Build the message that kube-apiserver's YAML library has for an error.
+
+    This library counts most lines from zero.
+    """
     if isinstance(error, UnicodeDecodeError):
         return "yaml: invalid leading UTF-8 octet"
     line = int(error.at.rpartition(":")[2] or 1) - 1
@@ -131,7 +138,7 @@ def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError
 
 
 def strictly_refused(kind: ResourceKind, problems: Iterable[str]) -> ApiError:
-    """Build the error for unknown and duplicate fields under strict field validation."""
+    """Build the error for unknown and duplicate fields when `fieldValidation` is `Strict`."""
     return bad_request(f"{_unhandled(kind)}: strict decoding error: {', '.join(problems)}")
 
 
@@ -153,7 +160,10 @@ _IDENTITY = (
 
 
 def _check_identity(value: Any) -> None:
-    """Raise `Undecodable` if apiVersion or kind is invalid; kube-apiserver decodes them first."""
+    """Raise `Undecodable` if apiVersion or kind is not a string.
+
+    kube-apiserver decodes these two fields before all others.
+    """
     if value is None:
         return
     if not isinstance(value, dict | Pairs):

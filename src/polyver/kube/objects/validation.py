@@ -1,6 +1,7 @@
 """Validates YAML documents against the schema of their kind; unknown fields are errors.
 
-An error has the position in the file. For an unknown field it suggests a field with a similar name.
+An error states the position in the file. For an unknown field, it suggests a declared field with a
+similar name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _STATUS = "status"
 
 
 def field_path(text: str) -> Path:
-    """Parse a field path in an error of an API server.
+    """Parse the path of a field, as errors of API servers write it.
 
     >>> field_path("spec.pipeline[0].functionRef")
     ('spec', 'pipeline', 0, 'functionRef')
@@ -42,10 +43,10 @@ def plain_cause(cause: Cause) -> str:
 
 
 def conformed(document: Document, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate a document and return its object with defaults; raise `InvalidManifest` on errors.
+    """Validate a document; return its object with defaults. Raise `InvalidManifest` on an error.
 
-    As with kubectl, an unknown field is an error. In the status, which may come from a server,
-    unknown fields are dropped and errors are ignored.
+    As with kubectl, an unknown field is an error. A server may have written the status, so unknown
+    fields in the status are dropped, and errors in it are ignored.
     """
     compiled = compile_schema(schema)
     value: dict[str, Any] = fresh(document.value)

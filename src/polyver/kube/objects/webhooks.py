@@ -21,11 +21,11 @@ class Webhook:
     url: str = ""
     ca_bundle: str = ""
     inject_ca_from: str = ""
-    """The Certificate of cert-manager, as NAMESPACE/NAME, whose CA cert-manager injects."""
+    """The Certificate, as NAMESPACE/NAME, whose CA cert-manager writes to the webhook."""
     reviews: tuple[str, ...] = ("v1",)
 
     def at(self, path: str) -> Webhook:
-        """Return the webhook at another path of the same server.
+        """Return the webhook with the same server and the URL path `path`.
 
         >>> Webhook(url="https://hooks.example.com").at("/convert").url
         'https://hooks.example.com/convert'
@@ -36,7 +36,7 @@ class Webhook:
 
 
 def client_data(webhook: Webhook) -> dict[str, Any]:
-    """Build the `clientConfig` of a webhook."""
+    """Build the field `clientConfig` of a webhook configuration or a CRD."""
     client: dict[str, Any] = {"url": webhook.url}
     if not webhook.url:
         service = {"namespace": webhook.namespace, "name": webhook.service}

@@ -39,7 +39,7 @@ _MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthori
 
 @dataclass(frozen=True, slots=True)
 class _OperationSpec:
-    """An operation at a URL path."""
+    """An operation at a URL path, such as the creation of an object."""
 
     verb: str
     method: str
@@ -255,7 +255,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9]+")
 
 @cache
 def _words(group: str) -> str:
-    """Convert the name of an API group to its form in operation IDs: `RbacAuthorization`."""
+    """Convert the name of an API group to the form that operation IDs have: `RbacAuthorization`."""
     text = (group or "core").removesuffix(".k8s.io")
     return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
 

@@ -1,6 +1,7 @@
 """The schemas of kinds as components of an OpenAPI document.
 
-Named types become components of their own, so that a type can contain itself.
+Each named type becomes a component of its own, to which other schemas refer. So a type can contain
+itself.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from polyver.kube.server._openapi_types import (
     META,
     REF,
     STANDARD,
+    Schema,
     machinery,
     referring,
 )
 
 __all__ = ["Components", "CustomSchema", "component_name"]
-
-Schema = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class CustomSchema:
     schema: Mapping[str, object]
     """The schema from the field `openAPIV3Schema`."""
     selectable: tuple[str, ...] = ()
-    """The fields that a field selector may name, such as `.spec.color`."""
+    """The fields that a field selector may name, as paths such as `.spec.color`."""
 
 
 _PACKAGES = {
@@ -83,9 +83,9 @@ def _package(group: str, version: str, *, custom: bool) -> str:
 
 
 def _mark(kind: str, *versions: tuple[str, str]) -> Schema:
-    """Build the extension x-kubernetes-group-version-kind of a schema.
+    """Build the extension `x-kubernetes-group-version-kind` for the schema of a kind.
 
-    `versions` are all groups and versions in which the kind exists.
+    `versions` has each group and version in which the kind exists.
     """
     marks = [{"group": group, "kind": kind, "version": version} for group, version in versions]
     return {"x-kubernetes-group-version-kind": marks}
@@ -128,7 +128,7 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the schemas that patch and delete requests use, if these kinds support them.
+        """Add the schemas of the bodies of patch and delete requests, if a kind has these verbs.
 
         Patch requests use Patch. Delete requests use DeleteOptions and Status.
         """

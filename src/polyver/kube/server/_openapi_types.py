@@ -22,7 +22,7 @@ META = machinery("apis.meta.v1.")
 
 
 def referring(component: str, description: str = "") -> Schema:
-    """Build a reference to a component, with a description.
+    """Build a schema that refers to a component and adds a description.
 
     The $ref is put into `allOf`, because OpenAPI 3.0 allows no other key beside a $ref.
     """
@@ -83,7 +83,7 @@ FIELDS = {
     "volumeBindingMode": "Whether volumes are bound immediately or when a pod first uses them.",
     "webhooks": "The webhooks, their matching requests and their failure policies.",
 }
-"""Descriptions of the top-level fields of kinds, by name."""
+"""The description of each top-level field of a kind, by the name of the field."""
 
 KINDS: Mapping[str, str] = {
     "APIService": "Registers the server of one version of an API group, and its priority.",
@@ -324,7 +324,7 @@ STANDARD: Mapping[str, Schema] = {
         reason=_text("The cause, in one word."),
     ),
 }
-"""The schemas that documents share, by component name."""
+"""The schemas of types that many OpenAPI documents use, by component name."""
 
 PARAMETERS: Mapping[str, tuple[str, str]] = {
     "allowWatchBookmarks": (
@@ -359,4 +359,4 @@ PARAMETERS: Mapping[str, tuple[str, str]] = {
     "timeoutSeconds": ("integer", "The number of seconds after which a list or a watch ends."),
     "watch": ("boolean", "Whether to stream changes instead of returning a list."),
 }
-"""The query parameters: type and description."""
+"""The query parameters by name, each with its type and its description."""

@@ -1,8 +1,8 @@
-"""Service accounts as users: creates their tokens (TokenRequest) and checks these tokens.
+"""Service accounts as users: creates their tokens (TokenRequest), and checks these tokens.
 
-A token is valid only while its service account exists, and while the object exists to which the
-token is bound. Both must still have the uid that the token states. The store is read for every
-request, so that a deletion takes effect immediately.
+A token is valid only while its service account exists and, if the token is bound to an object,
+while this object exists. The account and the object must still have the uids that the token states.
+The server reads the store for each request with a token, so a deletion takes effect immediately.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["Accounts"]
 
 _SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
 _GRACE = 60.0
-"""The number of seconds for which an object still counts as existing after its deletion began."""
+"""An object still counts as existing for this number of seconds after its deletion began."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
 _KIND = ResourceKind(
@@ -158,7 +158,7 @@ class Accounts:
         )
 
     def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, ClaimReference]:
-        """Build the claims about the object to which a token is bound.
+        """Build the claims about the object to which a token will be bound; empty if `ref` is None.
 
         Raise an error if this object does not exist.
         """
@@ -202,7 +202,7 @@ class Accounts:
         return found
 
     def verify(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
-        """Find the user of a token; the token must be meant for one of the audiences."""
+        """Find the user of a token. The token must be meant for at least one of the audiences."""
         try:
             claims = self._signer.read(token)
             shared = _shared(audiences, claims.aud)

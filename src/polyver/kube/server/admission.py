@@ -1,6 +1,6 @@
-"""The admission chain, which may change or refuse a write before the object is stored.
+"""The admission chain: checks and changes of a write, before the object is stored.
 
-The embedded API server calls the chain directly; other API servers call it through a webhook.
+The embedded API server calls the chain directly. Other API servers call it through a webhook.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class User:
 
 @dataclass(slots=True)
 class AdmissionRequest:
-    """A write request that the links of the admission chain change and check."""
+    """A write request, which each link of the admission chain may change and check."""
 
     operation: str
     """CREATE, UPDATE or DELETE."""
@@ -45,14 +45,15 @@ class AdmissionRequest:
     applied: bool = False
     """True if the write is a server-side apply.
 
-    An apply removes the fields that its field manager applied before and does not apply now.
+    If True, the write may also remove fields: those that its field manager applied before and does
+    not apply now.
     """
     warnings: list[str] = field(default_factory=list)
     timeout: float = TIMEOUT
 
 
 class Admission(Protocol):
-    """One link of the admission chain; a link raises an ApiError to refuse a write."""
+    """One link of the admission chain. To refuse a write, a link raises an ApiError."""
 
     def handles(self, kind: ResourceKind, operation: str) -> bool: ...
 
@@ -62,7 +63,10 @@ class Admission(Protocol):
 
 
 class AdmissionChain:
-    """All links of the chain: `mutate` of every link is called before `validate` of any link."""
+    """All links of the admission chain.
+
+    For a write, `mutate` of every link is called first, and then `validate` of every link.
+    """
 
     def __init__(self, links: Sequence[Admission] = ()) -> None:
         self._links = list(links)

@@ -37,19 +37,28 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""Values of `quick` for `Call.run`: the limit for work on the event loop is multiplied by it.
+"""Factors for the limit of 4096 bytes up to which `Call.run` works on the event loop (`quick`).
 
-Building a list takes less time per byte than decoding a request body.
+`_JOINED`: the response joins the stored JSON of the objects. `_CUT`: the response has only their
+metadata, which is cut out of the stored JSON. `_DECODED`: the objects are decoded, for example for
+a Table. All factors are above 1, because building a list takes less time per byte than decoding a
+request body.
 """
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
-"""The values of `ResponseFormat.kind` for which no stored object is decoded."""
+"""The values of `ResponseFormat.kind` for which the stored bytes are used without decoding.
+
+The empty string means the whole object.
+"""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
 async def object_answer(
     call: Call, entry: StoreEntry, status: int = 200, *, kept: bool = False
 ) -> HttpResponse:
-    """Build the response with a stored object."""
+    """Build the response with one stored object.
+
+    With `kept`, the object may come from the cache of converted objects.
+    """
     form = call.form
     call.weight = max(call.weight, len(entry.value))
     if form.media == JSON and form.kind in _AS_STORED:
@@ -61,7 +70,7 @@ async def object_answer(
 
 
 async def data_answer(call: Call, obj: Object, status: int = 200) -> HttpResponse:
-    """Build the response with a decoded object."""
+    """Build the response with an object that is already decoded."""
     return await call.run(lambda: _written(call, in_form(call, obj), status))
 
 
@@ -124,7 +133,7 @@ def _include(text: str) -> Include:
 
 
 async def list_answer(call: Call, entries: Sequence[StoreEntry], metadata: Object) -> HttpResponse:
-    """Build the response with a list of stored objects."""
+    """Build the response with a list of stored objects; `metadata` is the metadata of the list."""
     resource, form = call.resource, call.form
     call.weight = max(call.weight, sum(len(entry.value) for entry in entries))
     if form.media == JSON and not form.kind:
@@ -158,7 +167,7 @@ def _decoded_list(call: Call, entries: Sequence[StoreEntry], metadata: Object) -
 def _data_list(
     call: Call, objects: Sequence[Object], entries: Sequence[StoreEntry], metadata: Object
 ) -> HttpResponse:
-    """Build the response with a list in a format that needs decoded objects."""
+    """Build the response with a list in a format, such as a Table, that needs decoded objects."""
     resource, form = call.resource, call.form
     if form.kind == "Table":
         table = table_of(call, objects, metadata)
@@ -174,7 +183,7 @@ def _data_list(
 
 
 def _include_stored(table: Object, entries: Sequence[StoreEntry]) -> None:
-    """Set the `object` of each row to the stored metadata, without decoding the metadata."""
+    """Set the `object` of each row of a Table to the stored metadata, which is not decoded."""
     for row, entry in zip(table["rows"] or (), entries, strict=True):
         row["object"] = msgspec.Raw(metadata_alone(entry.value, table["apiVersion"]))
 
@@ -219,7 +228,7 @@ async def _all(
     entries: Sequence[StoreEntry],
     read: Callable[[StoreEntry], Awaitable[T]],
 ) -> list[T]:
-    """Read all entries of a list.
+    """Call `read` for each entry of a list, and return the results.
 
     If some entries cannot be converted, raise one error that describes all of them.
     """

@@ -61,7 +61,7 @@ def _key() -> bytes:
 
 
 class ApiServer:
-    """The API server, with its objects in one store."""
+    """The API server: it answers requests, and stores its objects in one store."""
 
     def __init__(
         self,
@@ -75,14 +75,17 @@ class ApiServer:
         account_key: Callable[[], bytes] = _key,
     ) -> None:
         self.problem = ""
-        """The reason why the background work failed; an empty string if it did not fail."""
+        """The reason why the background work ended with an error; "" if it did not."""
         self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers for POST requests to paths that kube-apiserver does not have, by path.
+        """Handlers of POST requests for paths that polyver adds, by path.
 
-        Only administrators are authorized for these POST requests.
+        kube-apiserver does not have these paths, and only administrators may send these requests.
         """
         self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers for GET requests to paths that kube-apiserver does not have, by path."""
+        """Handlers of GET requests for paths that polyver adds, by path.
+
+        kube-apiserver does not have these paths.
+        """
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -100,8 +103,9 @@ class ApiServer:
     async def run(self) -> None:
         """Run the background work of the server until it is cancelled or fails.
 
-        The first task processes CustomResourceDefinitions. The second task keeps an APIService for
-        each served version. The third task compacts old revisions of the store.
+        The first task processes CustomResourceDefinitions. The second task creates and deletes
+        APIServices, so that each served version has one. The third task compacts old revisions of
+        the store.
         """
         try:
             # If one task fails, a task group waits until the other tasks have cleaned up. The
@@ -120,7 +124,7 @@ class ApiServer:
             await self.server.webhooks.close()
 
     async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request; convert an ApiError to a response with a Status object."""
+        """Answer a request. If handling it raises an ApiError, answer with a Status object."""
         try:
             return await self._route(request)
         except ApiError as error:
@@ -184,8 +188,8 @@ class ApiServer:
 def _request_timeout(query: Query, verb: str) -> float | None:
     """Read the timeout of a request, in seconds, from its query parameter `timeout`.
 
-    None means no timeout. For a watch the result is None, because a watch has the parameter
-    `timeoutSeconds` instead.
+    Return None if there is no timeout. A watch has the parameter `timeoutSeconds` instead, so for a
+    watch the result is None.
     """
     text = query.text("timeout")
     if not text or verb == "watch":
@@ -230,7 +234,10 @@ def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
 
 
 def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
-    """Report whether a path exists for the resource; raise an error for an unsupported verb."""
+    """Report whether the resource has this path.
+
+    If the path does not support the verb, raise an error.
+    """
     # The path must match the scope and the subresources of the kind.
     kind = resource.kind
     if api_path.rest or (api_path.namespace and not kind.namespaced):
@@ -289,9 +296,9 @@ _EVERY = 300.0
 
 
 async def _compact_regularly(store: Store, *, every: float = _EVERY) -> None:
-    """Compact the store every `every` seconds, up to the revision it had `every` seconds ago.
+    """Compact the store every `every` seconds, up to the revision that it had at the previous time.
 
-    A watch or a paged list can therefore continue for at least this time after its start.
+    So a watch or a paged list can continue for at least `every` seconds after its start.
     """
     before = store.revision
     while True:

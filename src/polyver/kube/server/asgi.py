@@ -161,7 +161,10 @@ class ApiServerApp:
         return self._metrics.response()
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        """Send each chunk when it is available, until the last chunk or the client disconnects."""
+        """Send the chunks of a response one by one.
+
+        Stop after the last chunk, or when the client disconnects.
+        """
         pump = asyncio.create_task(_pump(chunks, send))
         gone = asyncio.create_task(_gone(receive))
         self._streams.add(pump)
@@ -198,7 +201,7 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _ended(task: asyncio.Task[None]) -> BaseException | None:
-    """Cancel a task, wait until it has ended, and return its exception, if it raised one."""
+    """Cancel a task and wait until it has ended; return the exception that it raised, or None."""
     task.cancel()
     await asyncio.wait((task,))
     return None if task.cancelled() else task.exception()
@@ -210,7 +213,10 @@ def _refused(error: ApiError) -> HttpResponse:
 
 
 async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    """Compress a large response if the client accepts gzip and is on another machine."""
+    """Compress a large response with gzip.
+
+    Return it unchanged if the client does not accept gzip, or if the client is on this machine.
+    """
     # Within one machine, compression takes longer than the transfer of the saved bytes.
     accepted = request.headers.get("accept-encoding", "").split(",")
     takes_gzip = any(each.partition(";")[0].strip() == "gzip" for each in accepted)

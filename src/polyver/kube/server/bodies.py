@@ -48,8 +48,9 @@ _identity = msgspec.json.Decoder(_Identity)
 def read_object(call: Call, validation: str) -> Object:
     """Decode the object in the body of a request.
 
-    Unknown fields are removed. Depending on `validation` (the query parameter `fieldValidation`),
-    unknown and duplicate fields are an error, a warning or ignored.
+    Unknown fields are removed. `validation` is the query parameter `fieldValidation`: with
+    `Strict`, unknown and duplicate fields are an error; with `Warn`, the client gets warnings; with
+    `Ignore`, they are ignored.
     """
     kind = _expected(call)
     try:
@@ -72,10 +73,9 @@ def judge(
     validation: str,
     refusal: Callable[[Sequence[str]], ApiError],
 ) -> None:
-    """Refuse, report or ignore the duplicate and unknown fields of a request body.
+    """Refuse a request for its duplicate and unknown fields, warn the client, or do nothing.
 
-    `validation` is the query parameter `fieldValidation`, which selects one of these three
-    reactions.
+    `validation`, the query parameter `fieldValidation`, decides which. `refusal` builds the error.
     """
     if problems and validation == "Strict":
         raise refusal(problems)
@@ -122,9 +122,9 @@ def _typed_body(
 
 
 def _builtin_shape(expected: ResourceKind, api_version: str, name: str) -> Shape | None:
-    """Find the shape of the kind that a protobuf body states.
+    """Find the shape of the kind that a protobuf body states; None for an unknown kind.
 
-    If the body does not state its version or its kind, use the expected version or kind.
+    If the body does not state its version or its kind, use those of `expected`.
     """
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
@@ -150,7 +150,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """Read the version and kind that a body states; two empty strings if it is malformed."""
+    """Read the version and the kind that a body states; both are "" if the body is malformed."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)
@@ -160,7 +160,10 @@ def _identity_of(body: bytes | Object) -> _Identity:
 
 
 def _other_kind(kind: ResourceKind, version: str, name: str) -> ApiError:
-    """Build the error for a body of a built-in kind that states another version or kind."""
+    """Build the error for a body that states a wrong version or kind.
+
+    `kind` is the built-in kind of the request path.
+    """
     if (version, name) in _KNOWN_UNSERVED:
         return _other_version(kind, version)
     short = version.rpartition("/")[2]
@@ -238,7 +241,10 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
 
 
 def _other_custom(kind: ResourceKind, data: Mapping[str, Any]) -> Exception:
-    """Build the error for an object of a custom kind that states another version or kind."""
+    """Build the error for a body that states a wrong version or kind.
+
+    `kind` is the custom kind of the request path.
+    """
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     given, version = data.get("kind"), data.get("apiVersion")

@@ -1,4 +1,4 @@
-"""One request in the pipeline (a call), and the server state that all calls share."""
+"""A call: one request in the pipeline. The server state that all calls share is also here."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from polyver.languages.values.step_budget import OverAllowance, limited
 __all__ = ["Call", "ServerContext"]
 
 SMALL = 4096
-"""The size of a request, in bytes, up to which its work is done on the event loop."""
+"""The maximum size of a request, in bytes, whose work runs on the event loop."""
 _FEW_STEPS = 10_000
-"""The number of steps that a check may run on the event loop. They take some milliseconds."""
+"""The maximum number of steps that a check may run on the event loop: some milliseconds."""
 _MOST_WARNED = 4096
 _LONGEST_WARNING = 256
 T = TypeVar("T")
@@ -74,23 +74,26 @@ class ServerContext:
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     last_check: Callable[[AdmissionRequest], None] = lambda review: None  # noqa: ARG005
-    """The check of the namespace, which is repeated right before a new object is stored."""
+    """Checks that the namespace of a new object exists and is not being deleted.
+
+    The server calls it once more right before it stores the object.
+    """
     authenticate: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
-    """Finds the user of a token; the token must be meant for one of the audiences."""
+    """Finds the user of a token. The token must be meant for at least one of the audiences."""
     conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion is being stored.
 
     The server refuses to create objects in these namespaces. A request that passed this check
-    before its namespace was added here has already given its object to the store.
+    before its namespace was added here has already passed its object to the store.
     """
 
     def __post_init__(self) -> None:
         self.webhooks = Webhooks(self.store, self.catalogue)
 
     def timestamp(self, ahead: float = 0) -> str:
-        """Format the current time, or the time `ahead` seconds later, as Kubernetes does."""
+        """Format the current time plus `ahead` seconds, such as `2026-01-31T12:00:00Z`."""
         moment = self.now()
         if ahead:
             moment += datetime.timedelta(seconds=ahead)
@@ -99,7 +102,7 @@ class ServerContext:
 
 @dataclass(slots=True)
 class Call:
-    """A request for a resource, and the warnings for its client."""
+    """A request for a resource, with its own state, such as the warnings for the client."""
 
     server: ServerContext
     request: HttpRequest
@@ -115,10 +118,10 @@ class Call:
         self.weight = len(self.request.body)
 
     async def run(self, work: Callable[[], T], *, quick: int = 1) -> T:
-        """Run work whose cost depends on the size of the request.
+        """Run work whose duration depends on the size of the request.
 
-        Small work runs on the event loop, and other work in a worker thread. Work that is faster
-        per byte than usual has a higher limit: the usual limit multiplied by `quick`.
+        Up to `SMALL` bytes, the work runs on the event loop, otherwise in a worker thread. `quick`
+        multiplies this limit, for work that takes less time per byte than usual.
         """
         if self.weight <= SMALL * quick and not self.resource.rules.costly:
             return work()
@@ -127,8 +130,8 @@ class Call:
     async def check(self, work: Callable[[], T]) -> T:
         """Run a check that may take long even for a small request.
 
-        The check starts on the event loop with a limited number of steps. If it exceeds the limit,
-        it is repeated in a worker thread. Therefore `work` must have no lasting effect.
+        The check starts on the event loop with a limited number of steps. If it needs more steps,
+        it is stopped and repeated in a worker thread. Therefore `work` must have no lasting effect.
         """
         if self.weight <= SMALL and not self.resource.rules.costly:
             with suppress(OverAllowance), limited(_FEW_STEPS):

@@ -1,9 +1,9 @@
-"""Certificates, keys and tokens of the server and its users, in a folder that is private.
+"""Certificates, keys and tokens of the server and its users, in a folder only its owner can read.
 
-New certificates are created if the old ones are missing or damaged, will expire soon, or are not
-valid yet (because the clock was wrong when they were created). The library that reads certificates
-loads slowly. Therefore the file `certificates.json` in the same folder records the names and the
-validity of the certificates, and a digest of each file.
+New certificates are created if the old ones are missing or damaged, expire soon, or are not valid
+yet (because the clock was wrong when they were created). The library that reads certificates loads
+slowly. Therefore the file `certificates.json` in the same folder records the names and the validity
+of the certificates, and a digest of each file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Noted(msgspec.Struct):
     until: datetime.datetime
     since: datetime.datetime | None = None
     digests: dict[str, str] = {}
-    """Digests of the files, by file name."""
+    """The digest of each file, by file name."""
 
 
 _noted = msgspec.json.Decoder(_Noted)
@@ -79,8 +79,8 @@ class Credentials:
     ) -> Self:
         """Open the credentials in a folder; create files that are missing or cannot be used.
 
-        Certificates cannot be used if they are invalid, or not valid for all `names`. When an
-        existing certificate is replaced, `report` is called with the reason.
+        A certificate cannot be used if it is damaged or expired, or if it is not valid for all
+        `names`. When an existing certificate is replaced, `report` is called with the reason.
         """
         kept = cls(folder)
         try:
@@ -152,7 +152,7 @@ class Credentials:
     def account_key(self) -> bytes:
         """Return the private key that signs the tokens of service accounts.
 
-        The key is created at the first call, not when the server starts, because the library that
+        The first call creates the key. The start of the server does not, because the library that
         creates keys loads slowly.
         """
         file = self._account_key_file
@@ -169,7 +169,7 @@ class Credentials:
     def _check_account_key(self) -> None:
         """Raise an error if the key for tokens of service accounts is damaged.
 
-        A new key would make all tokens invalid that the old key signed.
+        The key is not replaced: all tokens that the old key signed would become invalid.
         """
         file = self._account_key_file
         if file.exists() and not _is_key(file.read_bytes()):
@@ -201,7 +201,7 @@ class Credentials:
         return found.decode()
 
     def _problem(self, names: Sequence[str], now: datetime.datetime) -> str:
-        """Return the reason why the certificates cannot be used, or an empty string."""
+        """Return the reason why the certificates cannot be used; "" if they can be used."""
         try:
             noted = _noted.decode(self._note.read_bytes())
         except FileNotFoundError:
@@ -211,7 +211,7 @@ class Credentials:
         return self._misfit(noted, names, now)
 
     def _misfit(self, noted: _Noted, names: Sequence[str], now: datetime.datetime) -> str:
-        """Return the reason why certificates with this record cannot be used, or ""."""
+        """Return the reason why the certificates with the record `noted` cannot be used, or ""."""
         if noted.since is None:
             return f"{self._note} was written by an older polyver"
         if noted.since > now:
@@ -262,7 +262,7 @@ class Credentials:
         write_file(self._note, encode_json(noted))
 
     def _authority(self, now: datetime.datetime, report: Callable[[str], None]) -> Authority:
-        """Load the CA if it outlives the certificates to sign; otherwise create a new CA."""
+        """Load the CA. If it expires before the certificates that it must sign, create a new CA."""
         from polyver.kube.http.tls import VALID_FOR, Authority, Pair
 
         try:

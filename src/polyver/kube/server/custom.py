@@ -82,7 +82,7 @@ class CustomRules(KindRules):
         return self._schema.tolerated(obj, old)
 
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
-        """Yield the problems of a replica count that do not depend on the schema."""
+        """Yield the problems of the replica count at a path that the schema does not find."""
         if not path:
             return
         found, expected = _reached(obj, path)
@@ -110,9 +110,10 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """Follow a field path; return the value found and the Go type that is expected for it.
+    """Follow a field path; return the value at its end, and the Go type that the value must have.
 
-    If a value on the path is not an object, return this value.
+    If a value on the path is not an object, return this value instead. If a field is missing,
+    return None.
     """
     for name in path:
         if not isinstance(obj, dict):
@@ -134,7 +135,11 @@ def custom_resources(
     settled: int = 0,
     served: ObjectConverter | None = None,
 ) -> list[ServedResource]:
-    """Build the resources of a CRD: one for each served version."""
+    """Build the resources of a CRD: one for each served version.
+
+    `settled` is the revision since which stored objects fit the schema; 0 means the last change of
+    the CRD. `served` is the converter in this process, if there is one.
+    """
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
     return [_resource(family, version) for version in versions if version["served"]]
@@ -143,7 +148,7 @@ def custom_resources(
 def stored_resource(
     definition: Mapping[str, Any], entry: StoreEntry, served: ObjectConverter | None = None
 ) -> ServedResource:
-    """Build the resource of a CRD in its storage version, whether this version is served or not."""
+    """Build the resource of a CRD in its storage version, even if this version is not served."""
     family = _family(definition, entry, entry.revision, served)
     return _resource(family, _stored_version(definition))
 
@@ -185,7 +190,7 @@ class _Family:
 
 
 def compiled(schema: Mapping[str, Any]) -> Schema:
-    """Compile a schema, once for all versions and CRDs that have the same schema."""
+    """Compile a schema. Versions and CRDs with the same schema share the result."""
     written = encode_sorted(schema)
     given = _Given(hashlib.sha256(written).digest(), schema)
     return _compiled(given) if len(written) <= _LARGE_SCHEMA else _compiled_large(given)
@@ -193,7 +198,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema as a key of the caches below, which hash and compare only its digest."""
+    """A schema as a key of the caches below. Only its digest is hashed and compared."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
@@ -211,7 +216,7 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a version, or a schema that keeps all fields if there is none."""
+    """Return the schema of a version; without one, a schema that keeps all fields."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -256,7 +261,10 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class CustomConversion:
-    """Conversion between the versions of a custom kind; each version has its own schema."""
+    """Conversion of objects from and to one version of a custom kind.
+
+    Each version has its own schema.
+    """
 
     kind: ResourceKind
     storage: ResourceKind
@@ -265,9 +273,10 @@ class CustomConversion:
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Convert a stored object to this version.
+        """Convert a stored object to this version. With `kept`, the cache may be used.
 
-        The object is first made to fit the current schema of the version in which it is stored.
+        Before the conversion, the object is pruned and gets defaults by the schema of the version
+        in which it is stored.
         """
         if obj["apiVersion"] in self.schemas:
             schema = self.schemas[obj["apiVersion"]]
@@ -302,7 +311,7 @@ class CustomConversion:
 
 
 class Converting(Protocol):
-    """Converts objects to another version, with or without a cache."""
+    """Converts objects to another version; implemented by the strategies and by their cache."""
 
     async def convert(self, obj: Object, api_version: str) -> Object: ...
 

@@ -1,7 +1,7 @@
 """DELETE requests for one object or a collection.
 
-An object without finalizers is deleted immediately. An object with finalizers is only marked for
-deletion, and is deleted when its last finalizer is removed.
+An object without finalizers is deleted immediately. An object with finalizers is first only marked
+for deletion. It is deleted when its last finalizer is removed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def _success(kind: ResourceKind, entry: StoreEntry, call: Call) -> Object:
 
 
 async def delete_collection(call: Call) -> HttpResponse:
-    """Delete every object that the selectors match, and answer with a list of these objects."""
+    """Delete all objects that the selectors of the request match; answer with a list of them."""
     selected = ListOptions.read(call.query)
     options = read_delete_options(call)
     selection = read_selection(call.resource, selected)
@@ -135,7 +135,7 @@ async def _delete_once(
 async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
     """Store an object that is marked for deletion.
 
-    While a Namespace is being stored, it already counts as terminating.
+    For a Namespace, the server refuses new objects in it already while this write is pending.
     """
     if call.resource.kind.resource != "namespaces":
         return await call.store.write(change)
@@ -149,9 +149,9 @@ async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:
-    """Set the finalizer for the requested propagation policy.
+    """Set the finalizer that the propagation policy Orphan or Foreground requires.
 
-    The garbage collector removes this finalizer when it has processed the dependents.
+    The garbage collector removes it when it has processed the dependents.
     """
     policy = options.propagation
     if policy is None and options.orphan is not None:
@@ -180,9 +180,9 @@ def _check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> Non
 
 
 def _precondition_failed(call: Call, name: str, text: str) -> ApiError:
-    """Build the error for a failed precondition.
+    """Build the error for a precondition, such as a uid, that the object does not meet.
 
-    The details of this error name the kind. The details of other conflict errors name the resource.
+    Its details name the kind. The details of other conflict errors name the resource.
     """
     kind = call.resource.kind
     group = {"group": kind.group} if kind.group else {}

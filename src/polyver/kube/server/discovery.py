@@ -61,7 +61,10 @@ def _group_order(group: str) -> tuple[int, str]:
 def api_versions(
     kinds: Iterable[ResourceKind], *, addresses: Mapping[str, str]
 ) -> dict[str, object]:
-    """Build the answer for `/api`; `addresses` maps client networks to addresses of the server."""
+    """Build the answer for `/api`.
+
+    `addresses` has the address of the server for each network of clients, such as `0.0.0.0/0`.
+    """
     versions = _versions(kind for kind in kinds if not kind.group)
     return {
         "kind": "APIVersions",
@@ -83,7 +86,7 @@ def api_group_list(kinds: Iterable[ResourceKind]) -> dict[str, object]:
 
 
 def api_group(kinds: Iterable[ResourceKind], group: str) -> dict[str, object] | None:
-    """Build the answer for `/apis/GROUP`; return None if nothing is served in this group."""
+    """Build the answer for `/apis/GROUP`; return None if the server has no kind in this group."""
     versions = _versions(kind for kind in kinds if kind.group == group)
     if not group or not versions:
         return None
@@ -102,7 +105,7 @@ def _group(name: str, versions: list[str]) -> dict[str, object]:
 def api_resource_list(
     kinds: Iterable[ResourceKind], group: str, version: str
 ) -> dict[str, object] | None:
-    """Build the answer for `/api/v1` or `/apis/GROUP/VERSION`; None if nothing is served there."""
+    """Build the answer for `/api/v1` or `/apis/GROUP/VERSION`; None if no kind is served there."""
     members = [kind for kind in in_order(kinds) if (kind.group, kind.version) == (group, version)]
     if not members:
         return None
@@ -238,7 +241,7 @@ def _stored_as(kind: ResourceKind) -> str:
 
 
 def content_hash(content: bytes) -> str:
-    """Compute the hash of a document for URLs and ETags."""
+    """Compute a hash of a document's content, for its URL and its ETag."""
     return hashlib.sha256(content).hexdigest().upper()
 
 

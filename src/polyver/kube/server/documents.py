@@ -34,7 +34,10 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 class ApiDocuments:
-    """Documents about all served resources, which are built again when the resources change."""
+    """Answers requests for documents.
+
+    Builds the documents again when the resources have changed.
+    """
 
     def __init__(self, catalogue: ResourceCatalogue, *, release: str, address: str) -> None:
         self._catalogue = catalogue
@@ -43,12 +46,12 @@ class ApiDocuments:
         self._edition = _Edition(catalogue, release, address)
 
     def has(self, path: str) -> bool:
-        """Report whether the document for a path has been built already."""
+        """Report whether the document for a path exists already, so that it need not be built."""
         edition = self._edition
         return edition.number == self._catalogue.edition and edition.has(path)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request for a path that does not belong to a resource."""
+        """Answer a request for a document, such as `/version` or `/openapi/v2`."""
         if self._edition.number != self._catalogue.edition:
             self._edition = _Edition(self._catalogue, self._release, self._address)
         found = self._edition.answer(request)
@@ -58,7 +61,10 @@ class ApiDocuments:
 
 
 class _Edition:
-    """The documents about one state of the catalogue; each is built when it is first requested."""
+    """The documents for one state of the catalogue.
+
+    Each is built when a client first requests it.
+    """
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition
@@ -187,12 +193,15 @@ class _Edition:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Encode one protobuf field with bytes."""
+    """Encode a field of a protobuf message whose value is bytes."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 
 def _tagged(request: HttpRequest, body: bytes, media: str) -> HttpResponse:
-    """Build the response with a document and its ETag, or 304 if the client has the document."""
+    """Build the response with a document and its ETag.
+
+    If the client already has the document (If-None-Match), build a response with status 304.
+    """
     tag = etag(body)
     headers = [("content-type", media), ("etag", tag), ("vary", "Accept")]
     if request.headers.get("if-none-match") == tag:

@@ -48,7 +48,7 @@ class HttpRequest:
 
 
 class Handler(Protocol):
-    """The request pipeline, or a wrapper around it."""
+    """The request pipeline, or an object that wraps it."""
 
     async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
@@ -58,7 +58,7 @@ _PARTS_OF_NAMESPACES = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class ApiPath:
-    """A parsed API path; parts that the path does not contain are empty strings."""
+    """The parts of an API path; a part that the path does not have is an empty string."""
 
     group: str
     version: str
@@ -67,14 +67,14 @@ class ApiPath:
     name: str = ""
     subresource: str = ""
     old_watch: bool = False
-    """True for one of the deprecated paths below /watch/."""
+    """True for the deprecated paths that begin a watch, such as /api/v1/watch/pods."""
     rest: bool = False
-    """True if the path has more segments than an API path can have."""
+    """True if the path has too many segments for an API path."""
 
 
 @lru_cache(maxsize=64)  # each path is read twice: to answer the request, and to count it
 def parse_api_path(path: str) -> ApiPath | None:
-    """Parse a path below a group version; return None for any other path.
+    """Parse a path of a group version, such as /apis/apps/v1/deployments; None for other paths.
 
     >>> parse_api_path("/api/v1/namespaces/a/configmaps/b").name
     'b'
@@ -106,7 +106,7 @@ VERBS = {
 
 
 def verb_of(method: str, path: ApiPath, *, watch: bool) -> str:
-    """Return the verb of a request that authorization checks, such as list or watch."""
+    """Return the verb by which authorization knows a request, such as list or watch."""
     verb = VERBS.get(method, "")
     if verb == "get" and (watch or path.old_watch):
         return "watch"
@@ -134,16 +134,20 @@ _FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": froze
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
-    """The format of an answer: JSON or YAML, with objects, their metadata or a Table."""
+    """The format of an answer: JSON or YAML; and whole objects, their metadata, or a Table."""
 
     media: str = JSON
     kind: str = ""
-    """Table, PartialObjectMetadata, PartialObjectMetadataList or APIGroupDiscoveryList."""
+    """The kind of the answer if it is not the kind of the resource; "" means the whole objects.
+
+    The other values are Table, PartialObjectMetadata, PartialObjectMetadataList and
+    APIGroupDiscoveryList.
+    """
     version: str = ""
 
     @property
     def api_version(self) -> str:
-        """The API version of a Table or a PartialObjectMetadata."""
+        """The API version of the answer if it is a Table or a PartialObjectMetadata."""
         return f"meta.k8s.io/{self.version}"
 
 
@@ -157,7 +161,10 @@ def choose_form(
     of: Literal["objects", "discovery", "documents"] = "objects",
     custom: bool = True,
 ) -> ResponseFormat:
-    """Choose the first format in an Accept header that is available."""
+    """Choose the first format in the header Accept that the server has for an answer.
+
+    `of` states what the answer contains. `custom` is True if the kind is a custom kind.
+    """
     if not accept:
         return PLAIN
     for clause in _by_weight(accept):

@@ -1,7 +1,8 @@
 """Authentication and authorization: finds the user of a request, and checks what the user may do.
 
-A few groups of users have fixed rules. The rules have the form of RBAC rules, but cannot be edited.
-The rules decide about requests, and about reviews with which users query their own permissions.
+Some groups of users have fixed rules. These rules have the form of RBAC rules, but nobody can edit
+them. The rules decide about requests, and about the reviews by which users ask for their own
+permissions.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 AUDIENCE = ISSUER
-"""The audience for which a token must be issued so that this server accepts the token."""
+"""This server accepts a token only if it was issued for this audience."""
 _ABOUT = "authentication.kubernetes.io/"
 _ACCOUNT = "system:serviceaccount:"
 
@@ -70,7 +71,7 @@ _ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationResult:
-    """The result of checking a token: its user and audiences, or the problem of the token."""
+    """The result of checking a token: the user and the audiences, or why the token is not valid."""
 
     user: User | None = None
     audiences: tuple[str, ...] = ()
@@ -78,16 +79,16 @@ class AuthenticationResult:
 
 
 Authenticate = Callable[[str, Sequence[str]], AuthenticationResult]
-"""Checks a token, which must be meant for one of the given audiences.
+"""A function that checks a token. The token must be meant for at least one of the audiences.
 
 If no audience is given, the token must be meant for this server.
 """
 
 
 def shared_audiences(requested: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested audiences that are in `meant`, the audiences of a token.
+    """Return those of the requested audiences for which a token is meant (`meant`).
 
-    If `requested` is empty, the only requested audience is this server.
+    If no audience is requested, use the audience of this server.
     """
     return tuple(each for each in requested or (AUDIENCE,) if each in meant)
 
@@ -99,7 +100,7 @@ class Identities:
         self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
         self._lent: dict[bytes, User] = {}
         self.accounts: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
-        """Checks tokens of service accounts."""
+        """The function that checks tokens of service accounts; at first, it accepts no token."""
 
     @contextmanager
     def lend(self, user: User) -> Iterator[str]:
@@ -117,6 +118,8 @@ class Identities:
     def who(self, certificate: User | None, authorization: str) -> User:
         """Return the user who sent a request; raise an error 401 for an unknown token.
 
+        `certificate` is the user in the client certificate, and `authorization` is the header.
+
         >>> Identities({}).who(None, "").name
         'system:anonymous'
         """
@@ -132,7 +135,7 @@ class Identities:
         return owner
 
     def verify(self, token: str, audiences: Sequence[str] = ()) -> AuthenticationResult:
-        """Find the user of a token; the token must be meant for one of the audiences."""
+        """Find the user of a token. The token must be meant for at least one of the audiences."""
         encoded, owner = token.encode("utf-8", "surrogateescape"), None
         # Compare with every known token completely: the time needed must reveal nothing about them.
         for known, user in (*self._tokens, *self._lent.items()):
@@ -145,7 +148,7 @@ class Identities:
 
 
 def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -> User | None:
-    """Build the user of a verified client certificate from its subject, as `ssl` returns it.
+    """Build the user of a verified client certificate; `subject` has the form that `ssl` returns.
 
     >>> subject = [[("organizationName", "devs")], [("commonName", "jane")]]
     >>> certificate_user(subject, b"").groups
@@ -163,14 +166,17 @@ def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -
 
 
 def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) -> User:
-    """Build the user for a service account; `about` are extra fields from its token."""
+    """Build the user for a service account.
+
+    `about` has more fields of its token, such as the pod.
+    """
     full = f"{_ACCOUNT}{namespace}:{name}"
     extra = {f"{_ABOUT}{key}": (value,) for key, value in about.items()}
     return User(full, _completed(full, ()), uid, extra)
 
 
 def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
-    """Return the user that a request impersonates, or `user` if it impersonates nobody.
+    """Return the user that a request impersonates by its headers; without such headers, `user`.
 
     Raise an error if `user` may not impersonate the other user.
     """
@@ -193,7 +199,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the groups that follow from the name of a user, such as system:authenticated."""
+    """Add the groups that a user has because of its name, such as system:authenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -209,34 +215,40 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationAttributes:
-    """The attributes of a request that authorization checks: the verb, and the resource or path."""
+    """What authorization must know about a request: the verb, and the resource or the path."""
 
     verb: str
     group: str = ""
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
-    """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
+    """The namespace of the object. As in kube-apiserver, a Namespace has its own name here."""
     name: str = ""
     path: str = ""
-    """The path of a request that names no resource. The verb is the HTTP method in lower case."""
+    """The path of a request without a resource; "" for all others.
+
+    The verb of such a request is the HTTP method in lower case.
+    """
 
     @property
     def part(self) -> str:
-        """The resource and its subresource in the form of RBAC rules, such as pods/status."""
+        """The resource with its subresource, as RBAC rules name them, such as `pods/status`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Requests for which the members of one group are authorized."""
+    """A fixed rule: which requests the members of one group may send."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     excepted: tuple[tuple[str, str], ...] = ()
-    """API groups and resources to which the rule does not apply; RBAC cannot express this."""
+    """Pairs of API group and resource to which the rule does not apply.
+
+    RBAC rules do not have this.
+    """
 
     def allows(self, wanted: AuthorizationAttributes) -> bool:
         if not _among(wanted.verb, self.verbs):

@@ -28,11 +28,11 @@ Config = Mapping[str, Any]
 
 
 class CannotWriteKubeconfig(PolyverError):
-    """Raised for a kubeconfig that cannot be read or written; the file is not changed."""
+    """A kubeconfig cannot be read or written. The file was not changed."""
 
 
 def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
-    """Write polyver's entries into a kubeconfig and return its current context."""
+    """Write polyver's entries into a kubeconfig; return the name of its current context."""
     try:
         # If the path is a symbolic link, write the target of the link and keep the link.
         path = path.resolve()
@@ -86,9 +86,9 @@ def _content(path: Path) -> bytes:
 
 
 def _encoded_like(before: bytes, config: Config) -> bytes:
-    """Encode a kubeconfig as YAML if the file was YAML, otherwise as JSON.
+    """Encode a kubeconfig in the format of the old file, `before`: YAML or JSON.
 
-    kubectl reads both formats.
+    A new file is written as JSON, which kubectl reads as well.
     """
     if before.lstrip()[:1] in (b"", b"{"):
         return encode_json(config, indent=2) + b"\n"
@@ -102,7 +102,10 @@ def _encoded(file: Path) -> str:
 
 
 def _read(content: bytes, path: Path) -> Config:
-    """Decode a kubeconfig; raise an error for any other content, so that it is not overwritten."""
+    """Decode a kubeconfig.
+
+    If the file is something else, raise an error, so that it is not overwritten.
+    """
     if not content.strip():
         return {}
     config = _decoded(content, path) if len(content) <= _LARGEST else None

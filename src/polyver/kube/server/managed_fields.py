@@ -43,7 +43,7 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """Raised if field ownership needs an object in a version, and there is no such object yet."""
+    """Raised if field ownership needs an object in a version to which it was not converted yet."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -52,11 +52,11 @@ class _Missing(Exception):
 
 
 async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) -> T:
-    """Call `decide` with the scope of the request, and return the result of `decide`.
+    """Call `decide` with the scope of the request, and return its result.
 
-    `decide` may need an object in the version of a field owner, but cannot await a conversion. If
-    the converted object is not known yet, `decide` is stopped, the object is converted, and
-    `decide` is called again.
+    `decide` may need an object in the version of a field owner, but it cannot await a conversion.
+    If the object was not converted to this version yet, `decide` is stopped, the object is
+    converted, and `decide` is called again.
     """
     scope, resource = scope_of(call, part), call.resource
     known: dict[tuple[bytes, str], Object] = {}
@@ -81,7 +81,7 @@ async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) ->
 async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, manager: str) -> None:
     """Record in managedFields which fields of an object a write has changed.
 
-    This function is for all writes except server-side applies.
+    `old` is None for a new object. This function is for all writes except server-side applies.
     """
     if isinstance(part, ScaleView):
         before = old or {}
@@ -101,7 +101,7 @@ async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, man
 
 
 def set_entries(obj: Object, entries: Sequence[Entry]) -> None:
-    """Set managedFields of an object, or remove managedFields if there are no entries."""
+    """Set managedFields of an object; without entries, remove managedFields."""
     obj["metadata"].pop("managedFields", None)
     if entries:
         obj["metadata"]["managedFields"] = list(entries)

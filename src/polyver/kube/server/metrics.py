@@ -25,7 +25,7 @@ _LABELS = ("verb", "group", "resource", "code")
 
 
 class _Series(NamedTuple):
-    """The labels of one time series, named as in kube-apiserver."""
+    """The labels of one time series. Their names are the same as in kube-apiserver."""
 
     verb: str
     group: str
@@ -37,7 +37,7 @@ _OTHER = _Series("OTHER", "", "", "")
 
 
 class _Counts:
-    """The number of requests in one time series, and their durations."""
+    """The requests of one time series: their number, and a histogram of their durations."""
 
     __slots__ = ("count", "times")
 
@@ -47,7 +47,7 @@ class _Counts:
 
 
 class ApiServerMetrics:
-    """The metrics of one API server since its start."""
+    """The metrics about the requests to one API server since its start."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ApiServerMetrics:
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """Each function in `also` returns a further collector for the same metrics page."""
+        """Each function in `also` returns a collector whose metrics are added to the answer."""
         self._revision = revision
         self._also = also
         self._series: dict[_Series, _Counts] = {}
@@ -64,7 +64,10 @@ class ApiServerMetrics:
     def observe(
         self, method: str, path: str, code: int, seconds: float | None, *, watch: bool = False
     ) -> None:
-        """Count a request; `seconds` is None for a watch, whose duration the client determines."""
+        """Count a request.
+
+        `seconds` is its duration; None for a watch, whose client determines the duration.
+        """
         series = _series(method, path, code, watch=watch)
         counts = self._series.get(series)
         if counts is None:
@@ -76,7 +79,7 @@ class ApiServerMetrics:
             counts.times.observe(seconds)
 
     def response(self) -> HttpResponse:
-        """Return all metrics in the Prometheus text format."""
+        """Build the response with all metrics in the Prometheus text format."""
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -117,7 +120,7 @@ def _collector(metrics: ApiServerMetrics) -> Collector:
     from prometheus_client.registry import Collector
 
     class Requests(Collector):
-        """Converts the counts to the types of the Prometheus library."""
+        """Passes the counts to the Prometheus library when the metrics are requested."""
 
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)

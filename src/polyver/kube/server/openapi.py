@@ -18,11 +18,10 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server._openapi_paths import paths_of
 from polyver.kube.server._openapi_schemas import Components, CustomSchema
-from polyver.kube.server._openapi_types import REF
+from polyver.kube.server._openapi_types import REF, Schema
 
 __all__ = ["CustomSchema", "OpenApi", "SchemaOf"]
 
-Schema = dict[str, object]
 
 _DEFINITIONS = "#/definitions/"
 _UNKNOWN_TO_V2 = {"oneOf", "anyOf", "allOf", "not", "default", "nullable", "example"}
@@ -31,7 +30,7 @@ _JSON = "application/json"
 
 
 def _in_v2(schema: Mapping[str, object], *, root: bool = False) -> Schema:
-    """Convert a schema to Swagger 2.0."""
+    """Convert a schema from OpenAPI 3.0 to Swagger 2.0."""
     if isinstance(reference := schema.get("$ref"), str):
         return {"$ref": reference.replace(REF, _DEFINITIONS)}
     if "oneOf" in schema and "type" not in schema:
@@ -43,13 +42,19 @@ def _in_v2(schema: Mapping[str, object], *, root: bool = False) -> Schema:
 
 
 def _one_of(schema: Mapping[str, object]) -> Schema:
-    """Convert the schema of a quantity or an integer-or-string, which are strings in Swagger."""
+    """Convert a schema with `oneOf`: a quantity or an integer-or-string.
+
+    In Swagger, it is a string.
+    """
     kept = {key: value for key, value in schema.items() if key in ("description", "format")}
     return {**kept, "type": "string"}
 
 
 def _open(schema: Mapping[str, object], *, root: bool) -> Schema:
-    """Convert a schema that allows null or unknown fields, which Swagger cannot describe."""
+    """Convert a schema that allows null or unknown fields, which Swagger cannot express.
+
+    Only keywords that do not restrict values are kept. With `root`, it is the schema of a kind.
+    """
     if root:
         marks = ("description", "x-kubernetes-group-version-kind", "x-kubernetes-selectable-fields")
         return {"type": "object", **{key: schema[key] for key in marks if key in schema}}
@@ -108,7 +113,7 @@ def _operation(operation: Mapping[str, object]) -> Schema:
 
 
 def _media(content: object) -> tuple[list[str], Schema]:
-    """Return the media types of a body, and its schema; all media types have the same schema."""
+    """Return the media types of a body, and the schema, which is the same for all of them."""
     if not isinstance(content, Mapping) or not content:
         return [], {}
     first = next(iter(content.values()))
@@ -143,7 +148,10 @@ def _parameters(parameters: object) -> list[Schema]:
 
 
 SchemaOf = Callable[[str, str, str], Shape | CustomSchema | None]
-"""Returns the schema of a group, version and kind; for a built-in kind, this is a Shape."""
+"""A function that returns the schema for a group, a version and a kind.
+
+The schema of a built-in kind is a Shape.
+"""
 
 _SECURITY = {
     "BearerToken": {
@@ -174,7 +182,10 @@ class OpenApi:
         self._release = release
 
     def index(self) -> dict[str, object]:
-        """Build the answer for `/openapi/v3`: the URL of each document, with its hash."""
+        """Build the answer for `/openapi/v3`: the URL of each document.
+
+        The URL contains the document's hash.
+        """
         paths = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self.hash(path)}"}
             for path in self._kinds

@@ -31,9 +31,9 @@ def _options_kind(name: str) -> ResourceKind:
 
 
 class Query:
-    """The query parameters of a request; if a parameter is repeated, its first value counts.
+    """The query parameters of a request. If a parameter is repeated, its first value counts.
 
-    Malformed parameters are ignored, as in Go's URL library.
+    As in Go's URL library, parameters that cannot be parsed are ignored.
     """
 
     def __init__(self, text: str) -> None:
@@ -63,7 +63,7 @@ class Query:
 
 
 def _is_short(text: str) -> bool:
-    """Report whether an integer has few enough digits to fit into 64 bits.
+    """Report whether an integer may fit into 64 bits, by the number of its digits.
 
     Python refuses to parse integers with very many digits.
     """
@@ -80,7 +80,7 @@ def parse_revision(text: str) -> int:
 
 
 def read_revision(text: str) -> int:
-    """Parse the resourceVersion of a get or a watch; an empty string means 0."""
+    """Parse the resourceVersion in the query of a get or a watch. An empty string means 0."""
     try:
         return parse_revision(text) if text else 0
     except ValueError as error:
@@ -179,9 +179,10 @@ class WriteOptions:
     def read(
         cls, query: Query, name: str, *, agent: str = "", applied: bool | None = None
     ) -> WriteOptions:
-        """Read the options from the query; `name` is the kind of the options for error messages.
+        """Read the options from the query. `name` is the kind of the options in error messages.
 
-        `applied` is None except for patches. For a patch, it states whether the patch is a
+        `agent` is the header User-Agent, from which the default field manager is taken. `applied`
+        is None for a write that is not a patch. For a patch, it is True if the patch is a
         server-side apply: only an apply must name its field manager, and only an apply may set
         `force`.
         """
@@ -220,7 +221,7 @@ def default_manager(agent: str) -> str:
 
 
 def dry_run_problems(values: Sequence[str]) -> list[Cause]:
-    """Return a cause if `dryRun` has a value other than All."""
+    """Return an error if `dryRun` has any value besides All."""
     if all(value == "All" for value in values):
         return []
     return [unsupported("dryRun", list(values), ["All"])]

@@ -33,7 +33,7 @@ _GO_MAP = "Go value of type map[string]interface {}"
 
 
 def patch_type(call: Call) -> str:
-    """Return the media type of a patch; raise an error 415 if the kind does not accept it."""
+    """Return the media type of a patch. If the kind does not accept it, raise an error 415."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.resource.kind.custom:
         if media not in _CUSTOM:
@@ -89,9 +89,10 @@ def read_config(call: Call) -> Object:
 async def applied_to(
     call: Call, part: ObjectView, live: Object | None, config: Object, options: WriteOptions
 ) -> tuple[Object, Sequence[Entry]]:
-    """Merge the configuration of a server-side apply into an object, or create the object.
+    """Merge the configuration of a server-side apply into the object `live`.
 
-    Return the new object and its managedFields entries.
+    If `live` is None, the object does not exist yet. Return the new object and its managedFields
+    entries.
     """
     if part.name == "scale":
         raise _no_scale(config)

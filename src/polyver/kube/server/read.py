@@ -64,12 +64,12 @@ class Selection:
 
     @property
     def name(self) -> str:
-        """The name that a field selector requires; an empty string if it requires none."""
+        """The name that a selector such as `metadata.name=a` requires; "" if there is none."""
         names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
         return names[0] if names else ""
 
     async def matches(self, entry: StoreEntry) -> bool:
-        """Report whether a stored object matches."""
+        """Report whether a stored object meets all requirements."""
         if self.everything:
             return True
         metadata = _header.decode(entry.value).metadata
@@ -90,7 +90,10 @@ class Selection:
 
 
 def read_selection(resource: ServedResource, options: ListOptions) -> Selection:
-    """Parse the selectors of a request; raise an error for a field that no selector may name."""
+    """Parse the selectors of a request.
+
+    If a selector names a field that is not allowed, raise an error.
+    """
     try:
         labels = parse_label_selector(options.labels) if options.labels else ()
         fields = parse_field_selector(options.fields) if options.fields else ()
@@ -151,7 +154,7 @@ async def list_objects(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The revision at which a list is read, and the key after which the page begins."""
+    """Where a page of a list begins: after the key `after`. The list is read at `revision`."""
 
     revision: int = 0
     after: str = ""
@@ -162,8 +165,8 @@ async def _collect(
 ) -> tuple[list[StoreEntry], StorePage]:
     """Find the matching entries, at most `limit`; also return the last page that was read.
 
-    In this page, `remaining` counts the entries after the last match. These entries may not match,
-    so with a selector `remaining` only shows whether the list can continue.
+    `remaining` of this page is the number of entries after the last match. Some of them may not
+    match. So if there is a selector, `remaining` only shows whether the list can continue.
     """
     prefix = call.resource.range(call.api_path.namespace)
     if call.api_path.namespace and selection.name:
@@ -192,7 +195,7 @@ async def _collect(
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Find the one object with the name that the selector requires, if the object matches."""
+    """Return the object with the name in the selector, if it meets all other requirements."""
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
@@ -301,14 +304,14 @@ def _not_json(raw: bytes) -> str:
 
 
 def refuse_future(call: Call, revision: int) -> None:
-    """Raise an error if a revision is newer than the newest revision of the store."""
+    """Raise an error if a client requests a revision that the store has not reached yet."""
     current = call.store.revision
     if revision > current:
         raise too_large_revision(revision, current)
 
 
 def too_large_revision(revision: int, current: int) -> ApiError:
-    """Build the error for a revision that is newer than the newest revision of the store."""
+    """Build the error for a revision that the store has not reached yet."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {revision}, current: {current}"

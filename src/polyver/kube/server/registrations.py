@@ -34,7 +34,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The priority of each version that does not have the usual priority."""
+"""The priority of each version whose priority is not `_MOST`."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,
@@ -52,9 +52,9 @@ _GROUPS: Mapping[str, int] = {
     "rbac.authorization.k8s.io": 17000,
     "storage.k8s.io": 16800,
 }
-"""The priorities of built-in groups.
+"""The priority of each built-in group that has APIServices.
 
-The group apiregistration.k8s.io is missing, because it has no APIService.
+The group apiregistration.k8s.io has no APIService.
 """
 
 _decoder = msgspec.json.Decoder()
@@ -92,7 +92,7 @@ class Registrations:
         self._handle = handle
         self._changed = asyncio.Event()
         self._stored: dict[str, Object] = {}
-        """The stored APIServices, by store key."""
+        """The APIServices in the store, by their store keys."""
         server.catalogue.subscribe(self._changed.set)
 
     async def run(self) -> None:
@@ -133,7 +133,10 @@ class Registrations:
                 self._changed.set()
 
     def _requests(self) -> Iterator[HttpRequest]:
-        """Yield the requests that make the APIServices match the served versions."""
+        """Yield requests that create, repair and delete APIServices.
+
+        After these requests, each served version has its APIService, and there are no others.
+        """
         served = {
             f"{_PREFIX}{kind.version}.{kind.group}": _registration(
                 kind.group, kind.version, _CUSTOM, managed="true"
@@ -156,7 +159,10 @@ class Registrations:
                 yield _request("PATCH", f"{name}/status", status)
 
     def _status(self, found: Object) -> Object | None:
-        """Build the new status if the Available condition must change; otherwise return None."""
+        """Build the new status of an APIService.
+
+        Return None if its condition Available is right already.
+        """
         known = found.get("status", {}).get("conditions") or []
         conditions = set_condition(known, availability(found["spec"]), self._server.timestamp())
         return {"status": {"conditions": conditions}} if conditions != known else None

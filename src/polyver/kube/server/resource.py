@@ -23,7 +23,10 @@ _decode = msgspec.json.Decoder()
 
 
 class Conform(Protocol):
-    """Changes data in place so that it fits a schema; returns the paths of removed fields."""
+    """A function that changes data so that it fits a schema.
+
+    It returns the paths of removed fields.
+    """
 
     def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
@@ -38,10 +41,13 @@ class EntryNotConverted(Exception):
 
 
 class StorageConversion(Protocol):
-    """Conversion between the storage version and another version."""
+    """Conversion between one version of a kind and its storage version."""
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Convert a stored object to this version; with `kept`, a cached result may be returned."""
+        """Convert a stored object to this version.
+
+        With `kept`, the result may come from a cache.
+        """
 
     async def stored(self, obj: Object) -> Object: ...
 
@@ -60,27 +66,33 @@ class ServedResource:
     stored: ResourceKind | None = None
     """The kind in its storage version; None if this version is the storage version."""
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
-    """The fields that a field selector may name, besides the name and the namespace."""
+    """Fields that a field selector may name, with functions that return their values.
+
+    Name and namespace are always allowed and not in this mapping.
+    """
     since: int = 0
-    """The first revision from which a watch of the resource can start."""
+    """A watch of the resource cannot start at an older revision than this one."""
     settled: int = 0
-    """Objects that were stored at or after this revision fit the current schema of the kind."""
+    """Objects with this revision or a later one fit the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    """The shapes of all versions of the kind, by API version."""
+    """The shape of the kind in each of its API versions."""
     conform: Conform | None = None
-    """For custom kinds: changes data so that it fits the schema of the CRD."""
+    """For custom kinds: the function that makes data fit the schema of the CRD."""
     schema: Mapping[str, Any] | None = None
     """For custom kinds: the OpenAPI schema in the CRD."""
     warning: str = ""
-    """A warning that every request for this resource gets; "" for none."""
+    """A warning for the client of every request, such as about a deprecated version.
+
+    Empty if there is none.
+    """
     parts: Mapping[str, ObjectView] = field(default_factory=dict)
-    """The views of subresources other than status, by name."""
+    """The views of subresources by name, such as `scale`. The subresource status is not here."""
     conversion: StorageConversion | None = None
-    """Conversion between this version and the storage version, if they differ."""
+    """The conversion between this version and the storage version; None if they are the same."""
     watches: set[StoreWatch] = field(default_factory=set, compare=False)
     """Open watches of this resource. A watch ends when the resource changes or is removed."""
     review: bool = False
-    """True for the resources of reviews: a review is answered, but not stored."""
+    """True for kinds such as TokenReview, whose objects are answered but not stored."""
     prefix: str = field(init=False)
     head: bytes = field(init=False)
 
@@ -91,7 +103,7 @@ class ServedResource:
         object.__setattr__(self, "head", _head(self.kind))
 
     def key(self, namespace: str, name: str) -> str:
-        """Return the store key of an object."""
+        """Return the key of an object in the store, such as `/apps/deployments/default/web`."""
         return f"{self.prefix}{namespace}/{name}" if namespace else f"{self.prefix}{name}"
 
     def range(self, namespace: str) -> str:
@@ -105,26 +117,32 @@ class ServedResource:
         return self.parts.get(subresource) or StatusView(self.rules)
 
     def encode(self, obj: Object) -> tuple[bytes, bytes]:
-        """Encode an object of this version as the bytes before and after its revision."""
+        """Encode an object of this version; return the bytes before and after its resourceVersion.
+
+        The store inserts the resourceVersion between the two parts.
+        """
         return _written(self.head, obj)
 
     async def stored_form(self, obj: Object) -> tuple[bytes, bytes]:
-        """Encode an object for the store as the bytes before and after its revision."""
+        """Convert an object to the storage version and encode it, in two parts like `encode`."""
         if self.conversion is None:
             return _written(self.head, obj)
         return _written(_head(self.stored or self.kind), await self.conversion.stored(obj))
 
     def is_shown(self, entry: StoreEntry) -> bool:
-        """Report whether the stored bytes of an entry can be sent unchanged; usually they can."""
+        """Report whether the bytes of a stored object can be sent to clients without any change."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
     def as_stored(self, entry: StoreEntry) -> Object:
-        """Decode a stored object without converting it to this version."""
+        """Decode a stored object in the version in which it is stored."""
         obj: Object = _decode.decode(entry.value)
         return obj
 
     async def decode(self, entry: StoreEntry, *, kept: bool = False) -> Object:
-        """Decode a stored object and convert it to this version."""
+        """Decode a stored object and convert it to this version.
+
+        With `kept`, a cache may be used.
+        """
         obj = self.as_stored(entry)
         if self.is_shown(entry) or not self.conversion:
             return obj
@@ -174,7 +192,10 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
-    """Split a stored object into the bytes before and after its revision, to replace it."""
+    """Split a stored object into the bytes before and after its resourceVersion.
+
+    The caller puts another resourceVersion between the two parts.
+    """
     obj: Object = _decode.decode(value)
     named = encode_sorted({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)
@@ -191,9 +212,9 @@ class ResourceCatalogue:
         self._by_key: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.edition = 0
-        """A number that grows with every change of the catalogue.
+        """A number that increases with every change of the catalogue.
 
-        Documents about the catalogue record this number, to find out when they are outdated.
+        Documents about the catalogue store this number. If it has increased, they are outdated.
         """
         for resource in resources:
             self._by_key[_resource_key(resource)] = resource

@@ -1,4 +1,4 @@
-"""Reviews: requests about permissions and identities, which are answered but not stored."""
+"""Reviews: requests about permissions or identities, which are answered but not stored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Rules of a kind for writes, and views of its objects: whole, status, finalize and scale.
 
-Each kind adds its own rules to a write. A view is the part of an object that a path shows, such as
-the status for .../status. The view determines how a write to this path changes the object.
+Each kind has its own rules, which check and change a written object. A view is the part of an
+object that a path shows, such as the status for .../status. A write to this path changes only this
+part.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ class KindRules:
 
     name_problems: Callable[[str], list[str]] = staticmethod(dns_subdomain_problems)
     unconditional = True
-    """True if an update may leave out the resourceVersion."""
+    """True if the body of an update may have no resourceVersion."""
     creates_on_update = False
     counts = False
-    """True if metadata.generation counts the changes of an object."""
+    """True if metadata.generation increases with each change of an object."""
     answers_deletion = False
-    """True if a DELETE answers with the deleted object."""
+    """True if the answer to a DELETE is the deleted object; False if it is a Status."""
     has_status = False
-    """True if the status is a subresource, so that other writes do not change it."""
+    """True if the status is a subresource: only writes to /status change it."""
     status_keeps: tuple[str, ...] | None = None
-    """The metadata fields that a write to the status keeps; None if it keeps all of them."""
+    """The metadata fields that a write to /status cannot change; None means all of them."""
     costly = False
     """True if the checks of this kind take long even for small objects."""
     brings_status = False
-    """True if a new object may contain its status although the status is a subresource."""
+    """True if a create may set the status, although the status is a subresource."""
 
     def default(self, obj: Object) -> None:
-        """Set defaults; the field manager of the request becomes the owner of these defaults."""
+        """Set defaults in `obj`. The field manager of the request owns these fields."""
 
     def settle(self, obj: Object, *, applied: bool) -> None:
         """Change a valid object as kube-apiserver changes it when it stores or reads the object."""
@@ -87,15 +88,15 @@ class KindRules:
         return []
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
-        """Return the problems that are tolerated because the old object had the same problems.
+        """Return problems that are no errors, because the old object had the same problems.
 
-        The client gets these problems as warnings, even if the write is refused for another reason.
+        The client gets them as warnings, even if the write is refused for another reason.
         """
         del obj, old
         return ()
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        """Return the warnings for a write that is valid."""
+        """Return the warnings that the client gets for a valid write."""
         del obj, old
         return ()
 
@@ -104,14 +105,14 @@ class KindRules:
         return bool(obj["metadata"].get("finalizers"))
 
     def begin_deletion(self, obj: Object, now: str) -> None:
-        """Mark an object for deletion in its metadata, because it cannot be deleted yet."""
+        """Mark an object for deletion in its metadata; the object itself is deleted later."""
         metadata = obj["metadata"]
         metadata |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
         if metadata.get("generation"):
             metadata["generation"] += 1
 
     def ended(self, obj: Object, now: str) -> Object:
-        """Return the object that the answer to a DELETE contains."""
+        """Return the object for the answer to a DELETE."""
         del now
         return obj
 
@@ -126,9 +127,9 @@ class ObjectView(Protocol):
         """Return the object for the answer to a GET."""
 
     def base(self, obj: Object) -> Object:
-        """Return the part of an object that the view shows: the base of a patch, and for webhooks.
+        """Return the part of an object that the view shows, for patches and for webhooks.
 
-        Unlike `show`, this method does not fail if the object has no field for the replicas.
+        Unlike `show`, this method does not fail if the object has no replicas field.
         """
 
     def merge(self, shown: Object, old: Object) -> Object: ...
@@ -155,7 +156,7 @@ class _ShownWhole:
 
 @dataclass(frozen=True, slots=True)
 class WholeObjectView(_ShownWhole):
-    """The whole object; if the status is a subresource, a write does not change the status."""
+    """The view of the whole object. If the status is a subresource, a write does not change it."""
 
     rules: KindRules
     name: str = ""
@@ -193,7 +194,7 @@ class StatusView(_ShownWhole):
         return merged | {"metadata": kept | names}
 
     def prepare(self, obj: Object, old: Object) -> None:
-        """Do nothing."""
+        """Do nothing: a write to /status needs no preparation."""
 
     def check(self, obj: Object, old: Object) -> list[Cause]:
         return self.rules.check_status(obj, old)
@@ -201,7 +202,7 @@ class StatusView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class FinalizeView(_ShownWhole):
-    """The field spec.finalizers of a namespace, which only writes to /finalize change."""
+    """The view of /finalize. Only writes to this path change spec.finalizers of a namespace."""
 
     rules: KindRules
     name: str = "finalize"
@@ -214,7 +215,7 @@ class FinalizeView(_ShownWhole):
         return old | {"spec": spec, "metadata": shown["metadata"]}
 
     def prepare(self, obj: Object, old: Object) -> None:
-        """Do nothing."""
+        """Do nothing: a write to /finalize needs no preparation."""
 
     def check(self, obj: Object, old: Object) -> list[Cause]:
         return self.rules.check_update(obj, old)
@@ -222,7 +223,11 @@ class FinalizeView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class ScaleView:
-    """A Scale: the replicas and the selector, read from the fields where the kind stores them."""
+    """The view of /scale.
+
+    It shows an object as a Scale, whose replicas and selector are read from the fields where the
+    kind has them.
+    """
 
     rules: KindRules
     replicas: Names = ("spec", "replicas")
@@ -292,7 +297,10 @@ def _put(obj: Object, names: Names, value: object) -> None:
 
 
 def _selector(found: object) -> str:
-    """Convert a stored selector to a string; custom kinds store a string, built-in kinds labels."""
+    """Convert the selector of an object to a string, as in the status of a Scale.
+
+    Custom kinds store a string already, built-in kinds store labels.
+    """
     match found:
         case str():
             return found

@@ -1,6 +1,7 @@
 """Signed tokens of service accounts: JSON Web Tokens with one algorithm and one key.
 
-The algorithm that a token states in its header is ignored, so a client cannot choose the algorithm.
+The header of a token names an algorithm, but the server ignores this name. So a client cannot
+choose the algorithm.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ _REMEMBERED = 1024
 
 
 class BadToken(Exception):
-    """Raised for a token that is not valid.
+    """A token is not valid.
 
-    The message is empty if the token has another issuer or another format.
+    The message is empty if the token is from another issuer or has another format.
     """
 
 
 class ClaimReference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The name and uid of an object that a token refers to."""
+    """An object that a token names: its name and its uid."""
 
     name: str
     uid: str = ""
 
 
 class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The claims about the service account and the objects to which the token is bound."""
+    """The part of the claims that names the service account, and the object of a bound token."""
 
     namespace: str
     node: ClaimReference | None = None
@@ -49,7 +50,7 @@ class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """The claims of a token; times are in seconds since 1970."""
+    """The content of a token. Times are in seconds since 1970."""
 
     aud: tuple[str, ...]
     exp: int
@@ -70,14 +71,14 @@ _issued = msgspec.json.Decoder(_Issued)
 
 
 class TokenSigner:
-    """Signs tokens with a private key and checks them; the key is loaded when first needed."""
+    """Signs tokens with a private key, and checks them. The key is loaded at the first use."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._pem = key
         self._read = lru_cache(_REMEMBERED)(self._verified)
 
     def sign(self, claims: Claims) -> str:
-        """Create the signed token with these claims."""
+        """Return the token that contains these claims and their signature."""
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec, utils
 
@@ -88,7 +89,10 @@ class TokenSigner:
         return f"{text}.{_encoded(b''.join(halves))}"
 
     def read(self, token: str) -> Claims:
-        """Check the signature of a token and return its claims, which the caller must check."""
+        """Check the signature of a token and return its claims.
+
+        The caller must check the claims.
+        """
         try:
             _, content, _ = token.split(".")
             issuer = _issued.decode(_decoded(content)).iss

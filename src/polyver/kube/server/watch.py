@@ -1,4 +1,4 @@
-"""Watches: streams of events, one per line. Existing objects come first, then every change."""
+"""Watches: streams of events, one per line. First come the existing objects, then every change."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ async def watch_objects(call: Call) -> HttpResponse:
 
 
 class _Watching:
-    """One watch: its initial events and its later events, in the requested format."""
+    """One watch.
+
+    It sends events for existing objects, then for changes, in the requested format.
+    """
 
     def __init__(self, call: Call, options: ListOptions, selection: Selection) -> None:
         self._call = call
@@ -96,7 +99,7 @@ class _Watching:
             watch.close()
 
     def _is_served(self) -> bool:
-        """Report whether the catalogue still contains the resource of the request unchanged."""
+        """Report whether the catalogue still has the resource of the request, without a change."""
         kind, catalogue = self._call.resource.kind, self._call.server.catalogue
         now = catalogue.get(kind.group, kind.version, kind.plural)
         return now is not None and now.watches is self._call.resource.watches
@@ -107,7 +110,10 @@ class _Watching:
         return self._call.store.watch(self._prefix, revision)
 
     async def _follow(self, watch: StoreWatch, revision: int) -> AsyncIterator[bytes]:
-        """Yield the lines of all events after a revision; the revision may be in the future."""
+        """Yield the lines of all events after a revision.
+
+        The store may reach this revision only later.
+        """
         bookmark = time.monotonic() + _BOOKMARK_EVERY
         while (left := self._end - time.monotonic()) > 0:
             try:
@@ -142,8 +148,8 @@ class _Watching:
     async def _event_line(self, event: StoreEvent) -> bytes:
         """Build the line for an event; return an empty line if the client gets no event.
 
-        The client gets no event if the selection matches neither the object nor its previous state.
-        As in kube-apiserver, this also happens if the conversion of the object fails.
+        The client gets no event if neither the object nor its previous state matches the selectors.
+        As in kube-apiserver, it also gets none if the object cannot be converted.
         """
         entry, before, form = event.entry, event.previous, self._call.form
         if self._as_stored and self._call.resource.is_shown(entry):
@@ -175,7 +181,7 @@ class _Watching:
         return _plain_line(kind, value)
 
     def _table(self, obj: Object) -> Object:
-        """Build a Table with one row; only the first Table of a watch contains the columns."""
+        """Build a Table with one row. Only the first Table of a watch has columns."""
         columns, self._columns_sent = not self._columns_sent, True
         return table_of(self._call, [obj], columns=columns)
 
@@ -196,9 +202,9 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return the last matching state of an object, with `revision` as its revision.
+    """Return the last state in which an object matched the selectors, with another revision.
 
-    `revision` is the revision of the change with which the object stopped matching.
+    `revision` is that of the change after which the object no longer matched.
     """
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)

@@ -48,7 +48,7 @@ async def subject_of(
     other_kind: ResourceKind | None = None,
     deletion: DeleteOptions | None = None,
 ) -> AdmissionAttributes | None:
-    """Build the attributes of a write that webhooks get; return None if there are no webhooks."""
+    """Build the attributes of a write for webhooks; return None if no webhook is configured."""
     webhooks = call.server.webhooks
     if webhooks.idle or not await webhooks.any():
         return None
@@ -105,7 +105,11 @@ async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -
 
 
 class PendingUpdate(NamedTuple):
-    """An update: the object as the path shows it, the object to store, and the stored object."""
+    """The objects of an update.
+
+    `shown` is the new object as the request path shows it, `obj` is the object to store, and `old`
+    is the stored object.
+    """
 
     shown: Object
     obj: Object
@@ -117,9 +121,9 @@ async def mutate_update(
 ) -> Object | None:
     """Call the mutating webhooks for an update.
 
-    Return the object to store, or None if the webhooks change nothing. Webhooks get the whole
-    object of the request. Their changes are merged into the stored object like the changes of a
-    request to the same path.
+    Return the object to store, or None if the webhooks change nothing. Webhooks get the object as
+    the request path shows it. Their changes are merged into the stored object like those of a
+    request to this path.
     """
     shown, obj, old = change
     seen = _seen(call, part, shown, obj)
@@ -141,7 +145,7 @@ async def mutate_update(
 
 
 def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
-    """Build the object that webhooks get: the object of the request, with managedFields."""
+    """Return the object that webhooks get: as the request path shows it, with managedFields."""
     if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
@@ -155,7 +159,7 @@ def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
 
 
 def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
-    """Convert the managedFields entries that own the replicas to entries of a Scale."""
+    """Return the managedFields entries of the Scale of an object: those that own its replicas."""
     fields: Object = {"f:spec": {"f:replicas": {}}}
     about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
     path = tuple(f"f:{name}" for name in part.replicas)
@@ -176,14 +180,14 @@ async def validate(
 
 
 async def deleted(call: Call, subject: AdmissionAttributes, old: Object) -> None:
-    """Call all webhooks for an object that is to be deleted."""
+    """Call all webhooks for an object that a client wants to delete."""
     subject.old = old
     await call.server.webhooks.mutate(subject)
     await call.server.webhooks.validate(subject)
 
 
 def pruned(call: Call, obj: Object) -> None:
-    """Remove unknown fields that a webhook added to an object of a custom kind."""
+    """Remove unknown fields of a custom resource, because webhooks may have added them."""
     if call.resource.conform is not None:
         obj["metadata"] = decode_typed(obj["metadata"], metadata_shape()).value
         call.resource.conform(obj)
@@ -204,7 +208,7 @@ def _check_kind(call: Call, changed: Object) -> None:
 
 
 def _keep_entries(call: Call, changed: Object, before: Any) -> None:
-    """Restore managedFields if a webhook made them invalid."""
+    """If a webhook made managedFields invalid, restore them (`before`)."""
     metadata: Mapping[str, Any] = changed["metadata"]
     entries = metadata.get("managedFields") or ()
     if entries == (before or ()):
@@ -217,5 +221,5 @@ def _keep_entries(call: Call, changed: Object, before: Any) -> None:
 
 
 def shown_kind(part: ObjectView) -> ResourceKind | None:
-    """Return Scale for the view of a scale; None for views that show the kind of the resource."""
+    """Return Scale for the view of /scale; None for views that show the kind of the resource."""
     return SCALE if isinstance(part, ScaleView) else None

@@ -60,12 +60,15 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The object of a write before admission; for an apply, also its managedFields entries."""
+    """The object of a write, before admission.
+
+    `owners` has its managedFields entries if the write is a server-side apply, otherwise None.
+    """
 
     obj: Object
     owners: Sequence[Managed] | None = None
     shown: Object | None = None
-    """For an update: the object as the request path shows it, before it is merged."""
+    """For an update: the object as the request path shows it; `obj` is the object to store."""
     entry: StoreEntry | None = None
     """For an update: the stored entry."""
 
@@ -80,19 +83,22 @@ async def create_object(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object after the mutating steps of admission, and the data for the validating steps."""
+    """A new object after `mutate` of the admission chain and the mutating webhooks.
+
+    The other fields are for the validating steps.
+    """
 
     obj: Object
     review: AdmissionRequest
     subject: AdmissionAttributes | None
     pruned: bool
-    """True unless mutating webhooks changed the object, which may then contain unknown fields."""
+    """False if mutating webhooks changed the object, which may then contain unknown fields."""
     applied: bool
-    """True if the object comes from a server-side apply."""
+    """True if the request was a server-side apply."""
 
 
 async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpResponse:
-    """Create an object; if a generated name is in use, repeat with another generated name."""
+    """Create an object. If its generated name is in use, try again with another generated name."""
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
     _check_unstored(obj)
@@ -186,10 +192,10 @@ async def _own(
 
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
-    """Return a cause for each finalizer that has no domain and is not a standard finalizer.
+    """Return an error for each finalizer that has no domain and is not a standard finalizer.
 
-    For custom kinds the result is empty, and the client gets warnings instead: stored objects may
-    be older than this rule.
+    Custom resources have no such errors; their clients get warnings instead. The reason is that
+    stored objects may be older than this rule.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []
@@ -241,8 +247,8 @@ async def update_object(call: Call) -> HttpResponse:
 async def patch_object(call: Call) -> HttpResponse:
     """Patch an object or one of its subresources (PATCH), including server-side apply.
 
-    After a conflict with another write, the patch is applied to the newer object, unless the patch
-    states a resourceVersion.
+    If another write changed the object meanwhile, the patch is applied to the newer object, unless
+    the patch states a resourceVersion.
     """
     part = call.resource.view(call.api_path.subresource)
     applied = patch_type(call) == APPLY
@@ -435,9 +441,9 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 
 
 def _must_be_specified(call: Call) -> ApiError:
-    """Build the error for a missing resourceVersion.
+    """Build the error for an update without a resourceVersion.
 
-    The message and details of this error name the resource. All other errors 422 name the kind.
+    Its message and details name the resource. All other errors 422 name the kind.
     """
     kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
@@ -448,7 +454,7 @@ def _must_be_specified(call: Call) -> ApiError:
 
 
 def registry_key(call: Call) -> str:
-    """Return the etcd key under which kube-apiserver would store the object."""
+    """Return the key under which kube-apiserver would store the object in etcd."""
     kind, api_path = call.resource.kind, call.api_path
     group = [kind.group] if kind.custom else []
     return "/".join(
@@ -457,7 +463,7 @@ def registry_key(call: Call) -> str:
 
 
 def match_name(call: Call, obj: Object) -> None:
-    """Raise an error unless the name in the body is the name in the path."""
+    """Raise an error if the name in the body is not the name in the path."""
     name, wanted = obj["metadata"].get("name") or "", call.api_path.name
     if not name:
         text = f"the name of the object ({wanted} based on URL) was undeterminable: "

@@ -1,7 +1,7 @@
 """Opens the SQLite file of a store: locks the folder, checks the file, creates the tables.
 
-Nothing is written to a file that is damaged, to a file of another program, or to a file of a newer
-product release of polyver. So its content can still be recovered.
+polyver writes nothing to a file that is damaged, to a file of another program, or to a file that a
+newer version of polyver wrote. So the content of such a file can still be recovered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyver.kube.store.interface import StoreDamaged, StoreFailed, StoreLocked,
 __all__ = ["lock_folder", "open_database", "prepare_file"]
 
 FORMAT = 1
-"""The version of the schema below, stored in the file as its `user_version`."""
+"""The version of the tables below. The file contains it as its `user_version`."""
 _MODE = 0o600
 _MOST_PROBLEMS = 5
 _REPAIR = (
@@ -52,9 +52,10 @@ having max(revision) > (select value from facts where name = 'newest')
 
 
 def lock_folder(folder: Path) -> IO[bytes]:
-    """Lock a folder for this process, and return the open lock file.
+    """Lock a folder for this process; return the open lock file.
 
-    The lock ends when the lock file is closed or the process ends.
+    If it is locked, raise `StoreLocked`. The lock ends when the lock file is closed or the process
+    ends.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -131,7 +132,7 @@ def _version(database: apsw.Connection, path: Path) -> int:
     if version not in (0, FORMAT):
         raise StoreFailed(
             f"{path} has format {version}, and this polyver supports {FORMAT}",
-            hint="start the product release of polyver that wrote the file, or a newer one",
+            hint="start the version of polyver that wrote the file, or a newer version",
         )
     if version and not tables >= _TABLES:
         lost = ", ".join(sorted(_TABLES - tables))

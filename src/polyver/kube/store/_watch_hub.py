@@ -13,7 +13,7 @@ MOST_WAITING = 10_000
 
 
 class Watcher:
-    """The events for one watcher: first past events from the log, then new events."""
+    """The events for one watcher: first events that are already in the log, then new events."""
 
     def __init__(self, prefix: str, past: Iterable[StoreEvent], newest: int, hub: Hub) -> None:
         self.prefix = prefix
@@ -43,7 +43,10 @@ class Watcher:
         return bool(self._waiting) or self._end is not None
 
     async def batch(self, timeout: float) -> list[StoreEvent]:
-        """Wait until an event is pending, at most for the timeout; return all pending events."""
+        """Wait until an event is pending, but at most `timeout` seconds.
+
+        Return all pending events.
+        """
         if not self._waiting and self._end is None:
             await self._sleep(timeout)
         if not self._waiting and self._end is not None:
@@ -53,7 +56,7 @@ class Watcher:
         return events
 
     async def _sleep(self, timeout: float | None) -> None:
-        """Wait for an event, at most for the timeout.
+        """Wait for an event, but at most `timeout` seconds (None: without a limit).
 
         This method sets a timer itself, because `asyncio.timeout` costs more than the delivery of
         an event.
@@ -97,13 +100,13 @@ class Hub:
     """All watchers of a store, by the collection that they watch.
 
     A collection is all objects of one resource. An event is offered only to the watchers of its
-    collection, and to watchers of several collections.
+    collection, and to watchers whose prefix covers several collections.
     """
 
     def __init__(self) -> None:
         self._watchers: dict[str, dict[int, Watcher]] = {}
         self.revision = 0
-        """The newest published revision."""
+        """The revision of the newest event that was offered to the watchers."""
 
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
@@ -114,7 +117,7 @@ class Hub:
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
-        """Remove a watcher, which then gets no more events."""
+        """Remove a watcher. It gets no more events."""
         name = _collection(watcher.prefix)
         there = self._watchers.get(name, {})
         there.pop(id(watcher), None)
@@ -136,7 +139,7 @@ _ANY = ""
 
 
 def _collection(key: str) -> str:
-    """Return the collection of a key or prefix; "" for a prefix of several collections.
+    """Return the collection to which a key or prefix belongs; "" if a prefix covers several.
 
     >>> _collection("/apps/deployments/default/web"), _collection("/apps/dep")
     ('/apps/deployments', '')

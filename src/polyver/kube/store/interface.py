@@ -34,7 +34,7 @@ __all__ = [
 
 
 class StoreEntry(NamedTuple):
-    """A key, its value, the revision of its last write, and the revision of its creation."""
+    """A key and its value, with the revision of its last write, and that of its creation."""
 
     key: str
     value: bytes
@@ -43,7 +43,10 @@ class StoreEntry(NamedTuple):
 
 
 class StorePage(NamedTuple):
-    """Entries sorted by key, as of a revision; `remaining` counts the entries after this page."""
+    """Entries in the order of their keys, as of `revision`.
+
+    `remaining` counts the entries after them.
+    """
 
     entries: list[StoreEntry]
     revision: int
@@ -64,21 +67,25 @@ class StoreEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreWrite:
-    """A write that happens only if the key still has the expected revision.
+    """A write that happens only if the key still has the revision `expected`.
 
-    The store assigns a revision to the write. The value is `head`, this revision and `tail`.
+    The store gives the write a revision. The written value is `head`, the digits of this revision,
+    and `tail`.
     """
 
     key: str
     head: bytes
     tail: bytes
     expected: int
-    """The revision that the key must have now; 0 if the key must not exist."""
+    """The revision that the key must have before the write; 0 if the key must not exist."""
     delete: bool = False
     """True to delete the key; watchers then get the value as the last state of the object."""
 
     def made(self, current: StoreEntry | None, revision: int) -> StoreEvent:
-        """Build the event of this write; raise `Conflict` if the key has another revision."""
+        """Build the event for this write.
+
+        If the key has another revision than expected, raise `Conflict`.
+        """
         if (current.revision if current else 0) != self.expected:
             raise Conflict(self, current)
         value = b"%b%d%b" % (self.head, revision, self.tail)
@@ -98,7 +105,7 @@ class Conflict(PolyverError):
 
 
 class Compacted(PolyverError):
-    """A requested revision that can no longer be read, because the store was compacted."""
+    """A revision can no longer be read: the store was compacted up to a newer revision."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} is compacted", hint=f"the oldest is {oldest}")
@@ -107,7 +114,7 @@ class Compacted(PolyverError):
 
 
 class FutureRevision(PolyverError):
-    """A requested revision that is newer than the newest write."""
+    """A revision cannot be read or watched yet, because no write has reached it."""
 
     def __init__(self, revision: int, current: int) -> None:
         super().__init__(
@@ -126,7 +133,7 @@ def check_revision(revision: int, *, newest: int, compacted: int) -> None:
 
 
 class Lagging(PolyverError):
-    """A watch that was ended because its reader is slower than the events."""
+    """A watch was ended because its reader processes events more slowly than they come."""
 
 
 class StoreClosed(PolyverError):
@@ -134,7 +141,7 @@ class StoreClosed(PolyverError):
 
 
 class StoreFailed(PolyverError):
-    """The disk refused a read or a write, and nothing was written."""
+    """A read or a write of the disk failed; nothing was written."""
 
 
 class StoreDamaged(StoreFailed):
@@ -142,7 +149,7 @@ class StoreDamaged(StoreFailed):
 
 
 class StoreMissing(StoreFailed):
-    """A store that should have content, but is missing or empty."""
+    """The file of a store should exist and have content, but is missing or empty."""
 
 
 class StoreLocked(PolyverError):
@@ -158,11 +165,11 @@ class StoreWatch(Protocol):
 
     @property
     def revision(self) -> int:
-        """The revision up to which all events were delivered or are pending."""
+        """The watch has delivered all events up to this revision, or they are pending."""
 
     @property
     def waiting(self) -> bool:
-        """True if an event is pending, or if the watch has ended and its reader must notice."""
+        """True if the reader has something to do: an event is pending, or the watch has ended."""
 
     async def batch(self, timeout: float) -> list[StoreEvent]:
         """Wait until an event is pending, at most `timeout` seconds; return all pending events."""
@@ -171,11 +178,11 @@ class StoreWatch(Protocol):
 
 
 class Store(Protocol):
-    """A store in memory or in SQLite; only the API server opens one."""
+    """A store, in memory or in a SQLite file. Only the API server opens one."""
 
     @property
     def problem(self) -> str:
-        """The reason why reads or writes of the disk fail now; an empty string if they succeed."""
+        """The reason why the disk cannot be read or written now; "" if it can."""
 
     @property
     def revision(self) -> int:
@@ -186,7 +193,7 @@ class Store(Protocol):
         """The revision up to which the store was compacted; older revisions cannot be read."""
 
     def get(self, key: str) -> StoreEntry | None:
-        """Return the current entry of a key, or None."""
+        """Return the current entry of a key; None if the key does not exist."""
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
         """List the entries whose keys begin with `prefix` and come after the key `after`.
@@ -195,13 +202,13 @@ class Store(Protocol):
         """
 
     async def write(self, change: StoreWrite) -> StoreEntry:
-        """Write a change durably and return the new entry; for a deletion, the last entry."""
+        """Write a change durably; return the new entry. For a deletion, return the last entry."""
 
     def watch(self, prefix: str, revision: int) -> StoreWatch:
         """Watch every change after a revision to the keys that begin with `prefix`."""
 
     async def compact(self, revision: int) -> None:
-        """Delete the old states that were replaced at or before a revision."""
+        """Delete the old states of keys that were replaced at or before a revision."""
 
     async def close(self) -> None:
         """Finish pending writes and close the store."""

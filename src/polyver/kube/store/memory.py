@@ -21,7 +21,7 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """All revisions of all keys, in dictionaries."""
+    """A store that keeps all revisions of all keys in dictionaries."""
 
     def __init__(self) -> None:
         self._log: list[StoreEvent] = []

@@ -78,7 +78,7 @@ class Recent:
         self._changing[key] = self._changing.get(key, 0) + 1
 
     def end(self, key: str) -> None:
-        """Record that a pending write of a key has succeeded or failed."""
+        """Record that one pending write of a key has ended, with or without success."""
         left = self._changing.pop(key) - 1
         if left:
             self._changing[key] = left
@@ -92,7 +92,7 @@ class Recent:
 _MOST_AT_ONCE = 256
 _CLEANED_AT_ONCE = 500
 _PROBE_EVERY = 1.0
-"""The interval of test writes while the disk refuses writes, in seconds."""
+"""While the disk refuses writes, the time between two test writes, in seconds."""
 _LAST = "\U0010ffff"  # sorts after every character in a key
 
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"
@@ -174,11 +174,11 @@ class SqliteStore:
         verify: bool = False,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Open the store in a folder; without `new`, raise StoreMissing if there is no store.
+        """Open the store in a folder. Without `new`, raise StoreMissing if there is no store.
 
-        The file is checked, and with `verify` it is checked more thoroughly. StoreDamaged is raised
-        if the file is not intact. Later `report` is called on the event loop with each new problem
-        of the disk, and with "" when the problem is over.
+        The file is checked, with `verify` more thoroughly. If it is not intact, StoreDamaged is
+        raised. Later, `report` is called on the event loop with each new problem of the disk, and
+        with "" when the problem is over.
         """
         self._lock = lock_folder(folder)
         self._file = folder / "store.db"
@@ -276,10 +276,9 @@ class SqliteStore:
 
     @contextmanager
     def _snapshot(self, revision: int | None) -> Iterator[int]:
-        """Run all queries in the body of the `with` statement on one state of the database.
+        """Run all queries in the `with` statement on one state of the database.
 
-        Yield the newest revision of this state.
-        Raise an error if `revision` is in the future or was compacted.
+        Yield its newest revision. Raise an error if `revision` is in the future or was compacted.
         """
         self._check_open()
         try:
@@ -294,7 +293,7 @@ class SqliteStore:
             _end(self._reader, "commit")
 
     def _unreadable(self, error: apsw.Error) -> StoreFailed:
-        """Record that a read of the disk failed, and build the error for the caller to raise."""
+        """Record that the disk could not be read; return the error for the caller to raise."""
         text = f"{self._file} cannot be read: {error}"
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._note(damage=text)
@@ -345,8 +344,8 @@ class SqliteStore:
     def _batch(self, *, failing: bool) -> list[_Work] | None:
         """Wait for pending tasks and return them; return None when the store is closed.
 
-        While the disk refuses writes, wait at most one second. The caller makes a test write if
-        the result is an empty list.
+        While the disk refuses writes, wait at most one second. If there is no task then, return an
+        empty list, and the caller makes a test write.
         """
         batch: list[_Work] = []
         try:

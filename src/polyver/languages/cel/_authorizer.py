@@ -28,7 +28,7 @@ RESOURCE = read_type(f"{_NAMES}ResourceCheck")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationQuery:
-    """An authorization request: a verb on a resource, or on a URL path that is not a resource."""
+    """An authorization request: a verb on a resource, or on a URL path such as `/healthz`."""
 
     verb: str = ""
     group: str = ""
@@ -46,7 +46,11 @@ Answers = Callable[[AuthorizationQuery], bool]
 
 @dataclass(frozen=True, slots=True)
 class _AuthorizationValue(Opaque):
-    """A CEL value for an authorization query that has no verb yet."""
+    """A CEL value for an authorization request that has no verb yet.
+
+    Each call in `authorizer.group("apps").resource("deployments").check("get")` adds one part to
+    the request; `check` adds the verb.
+    """
 
     answers: Answers
     question: AuthorizationQuery = AuthorizationQuery()
@@ -59,7 +63,10 @@ class _AuthorizationValue(Opaque):
 
 
 class Authorizer(_AuthorizationValue):
-    """The permissions of one user."""
+    """The CEL variable `authorizer`: the permissions of the user who sent the request.
+
+    After the call `authorizer.serviceAccount(...)`, it has the permissions of that account.
+    """
 
     __slots__ = ()
     type_name = AUTHORIZER.name

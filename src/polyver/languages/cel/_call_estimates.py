@@ -20,7 +20,7 @@ Estimate = Callable[[CelCall, Sizes], Called]
 def call_estimate(node: CelCall, overload: str, sizes: Sizes) -> Called:
     """Estimate the cost of a call, without the cost of evaluating its arguments.
 
-    If the call is a method call, its target is the first item of `sizes`.
+    `sizes` has the size of each argument. For a method call, the first size is that of its target.
     """
     known = _BY_FUNCTION.get(node.function.removeprefix(".")) or _BY_OVERLOAD.get(overload)
     if known is not None:

@@ -59,14 +59,14 @@ class ExpressionTooLarge(PolyverError):
 
 
 class Checker:
-    """Sets the types of the nodes of an expression, and collects errors in `problems`."""
+    """Sets the type of each node of an expression, and collects the errors in `problems`."""
 
     def __init__(
         self, variables: Known[str, CelType], structs: Known[str, Known[str, CelType]]
     ) -> None:
         self.problems: list[CelProblem] = []
         self.uses: set[str] = set()
-        """The variables that the expression uses."""
+        """The names of the variables that the expression uses."""
         self._variables = variables
         self._structs = structs
         self._local: list[dict[str, CelType]] = []
@@ -321,7 +321,10 @@ class Checker:
         return self._mapping.substitute(result)
 
     def _iterated(self, node: CelComprehension, over: CelType) -> tuple[CelType, CelType]:
-        """Return the types of the loop's two variables."""
+        """Return the types of a loop's two variables for a list or map of the type `over`.
+
+        A loop with one variable ignores the second type.
+        """
         match over.kind:
             case "list":
                 item = over.params[0]

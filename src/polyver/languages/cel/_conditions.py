@@ -75,14 +75,15 @@ class ConditionFailed(PolyverError):
 
 
 class ConditionVariables:
-    """The variables of match conditions for one request."""
+    """The values of all variables that match conditions may read, for one request."""
 
     def __init__(
         self, request: Mapping[str, Any], answers: Answers, query: AuthorizationQuery
     ) -> None:
         """Read the variables from an AdmissionRequest.
 
-        `query` is an authorization query for the resource of the request. It has no verb yet.
+        `answers` decides about authorization requests of the conditions. `query` is an
+        authorization request for the resource of the AdmissionRequest; it has no verb yet.
         """
         self.values = {
             "object": _untyped(request.get("object")),
@@ -141,7 +142,10 @@ class MatchCondition:
             raise Uncompilable(f"program instantiation failed: {problem}") from problem
 
     def holds(self, variables: ConditionVariables) -> bool:
-        """Report whether the condition holds; raise `ConditionFailed` if it cannot be evaluated."""
+        """Report whether the condition is true.
+
+        Raise `ConditionFailed` if it cannot be evaluated for the request.
+        """
         outcome = self.program.evaluate(variables.values)
         if outcome.failure is not None:
             raise ConditionFailed(f"expression '{self.text}' resulted in error: {outcome.failure}")

@@ -38,7 +38,7 @@ def _cannot(value: Any, wanted: str) -> CelEvaluationError:
 
 
 def double_text(value: float) -> str:
-    """Write a double in the form of Go.
+    """Write a double as Go does.
 
     >>> [double_text(each) for each in (1.0, 1e21, 1.5e-7, 100000.5, math.inf, -0.0)]
     ['1', '1e+21', '1.5e-07', '100000.5', '+Inf', '-0']

@@ -104,7 +104,7 @@ _EXCESS: dict[str, Cost] = {
 
 
 def _joined(values: Sequence[Any]) -> int:
-    """Return the length of the string that results from joining a list of strings."""
+    """Return the length of the string that `join` makes of a list of strings."""
     if not isinstance(values[0], List):
         return 1
     between = _size(values[1]) if len(values) > 1 else 0

@@ -68,7 +68,7 @@ class CelSchema:
         return CelSchema(items) if isinstance(items, Mapping) else None
 
     def inside(self, key: str) -> CelSchema | None:
-        """Return the schema of the value under a key; None if there is no schema for this key."""
+        """Return the schema of the value under a key; None if no schema describes this value."""
         return self.fields.get(key) if self.fields is not None else self.values
 
 
@@ -192,7 +192,7 @@ class Unknown:
 
 
 class Items(List):
-    """A list in an object."""
+    """A CEL list for a list in the validated object; its items are converted when first used."""
 
     __slots__ = ("_data", "_known", "_schema", "_weight")
 
@@ -237,7 +237,7 @@ def _hashable(value: Any) -> Any:
 
 
 class SetItems(Items):
-    """A CEL list of the list type `set`; the order of its items does not matter."""
+    """A list whose schema has the list type `set`: comparisons ignore the order of its items."""
 
     __slots__ = ()
 
@@ -257,7 +257,10 @@ class SetItems(Items):
 
 
 class MapItems(Items):
-    """A CEL list of the list type `map`: items have key fields, and their order does not matter."""
+    """A list whose schema has the list type `map`: comparisons ignore the order of its items.
+
+    The key fields of an item identify the item.
+    """
 
     __slots__ = ()
 
@@ -284,7 +287,7 @@ class MapItems(Items):
 
 
 class _ObjectMap(Map):
-    """A CEL map for a JSON object: a whole Kubernetes object, or a part of one."""
+    """A CEL map for an object: a whole Kubernetes object, or an object in one of its fields."""
 
     __slots__ = ("_data", "_known", "_schema", "_weight")
 

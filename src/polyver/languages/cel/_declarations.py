@@ -1,8 +1,8 @@
 """The CEL functions that expressions may call, with their types, as in Kubernetes 1.37.
 
-Each line has the name of the function, the name of the overload, a dot if the overload is a method,
-the types of the arguments, and the type of the result. A line with `{t}` stands for several lines:
-one for each type after the bar.
+Each line of the tables below declares one overload. It has the name of the function, the name of
+the overload, a dot if the overload is a method, the types of the arguments, and the type of the
+result. A line with `{t}` stands for several lines: one for each type after the bar.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["FUNCTIONS", "Overload", "read_type"]
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function."""
+    """One signature of a function: the types of its arguments and of its result."""
 
     id: str
     member: bool
     args: tuple[CelType, ...]
     result: CelType
     params: tuple[CelType, ...]
-    """The type parameters that occur in the types of the overload."""
+    """The type parameters, such as A, in the types of the arguments and of the result."""
 
 
 _OPERATORS = """
@@ -320,7 +320,10 @@ def _lines() -> Iterator[str]:
 
 
 def _filled(text: str, name: str) -> str:
-    """Replace `{t}` in a line by a type; overloads of `sort` and `sortBy` use longer type names."""
+    """Replace `{t}` in a line of a table by a type, which also becomes part of the overload's name.
+
+    The names of the overloads of `sort` and `sortBy` use longer names of the types.
+    """
     if text.startswith(("sort ", "@sortBy")):
         text = text.replace("list_{t}", f"list_{_LONG.get(name, name)}", 1)
     return text.replace("{t}", name)

@@ -109,7 +109,7 @@ class _Estimator:
     def _node_size(self, node: CelNode) -> Bounds:
         """Return the size of an argument; UNKNOWN if no schema declares it.
 
-        For example, no schema declares the accumulator of a loop.
+        For example, no schema declares the size of the accumulator of a loop.
         """
         found = self._size(node)
         return UNKNOWN if found is None else found
@@ -251,7 +251,10 @@ class _Estimator:
         return cost.plus(called)
 
     def _indexed(self, node: CelCall, overload: str, size: Bounds | None) -> Bounds | None:
-        """Return the size of an item that an index or key selects, and record the item's path."""
+        """Return the size of the item that `[]` selects, and record the path of this item.
+
+        Return `size` for all other overloads. None means that the size is unknown.
+        """
         names = {"index_list": "@items", "index_map": "@values"}
         if overload not in names:
             return size
@@ -291,7 +294,10 @@ class _Estimator:
         return Called(ONE if overload == "add_list" else size.by(_TEXT), size)
 
     def _of_items(self, node: CelCall) -> Called | None:
-        """Estimate the cost of a call that depends on list items; return None for other calls."""
+        """Estimate a call such as `join`, whose cost depends on the sizes of list items.
+
+        Return None for other calls.
+        """
         if node.target is None or node.function not in (*_WALKED, "join"):
             return None
         count, each = self._node_size(node.target), self._item_size(node.target)

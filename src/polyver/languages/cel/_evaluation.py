@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 MOST_PER_CALL: Final = 1_000_000
-"""The maximum cost of one evaluation."""
+"""The maximum cost of one evaluation, in the units of cel-go."""
 
 
 class TooCostly(Exception):
@@ -31,7 +31,7 @@ class TooCostly(Exception):
 
 
 class ExecutionFrame:
-    """The variables and the cost of a running program."""
+    """The state of a running program: the values of its variables, and its cost so far."""
 
     __slots__ = ("_most", "cost", "names")
 
@@ -42,7 +42,11 @@ class ExecutionFrame:
         self._most = MOST_PER_CALL if left is None else min(left, MOST_PER_CALL)
 
     def charge(self, cost: int) -> None:
-        """Add to the cost; raise `TooCostly` or `OverAllowance` if the cost exceeds the limit."""
+        """Add to the cost so far.
+
+        Raise `TooCostly` if the cost exceeds the maximum of one evaluation. Raise `OverAllowance`
+        if it only exceeds the steps that are left for work on the event loop.
+        """
         self.cost += cost
         if self.cost > self._most:
             raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
@@ -72,7 +76,7 @@ def shown(value: Any) -> str:
 
 
 def _found(operand: Any, key: Any) -> tuple[Any, bool]:
-    """Return the value at a key or index, and True if there is one."""
+    """Return the value at a key or index and True, or None and False if there is no such value."""
     if isinstance(operand, Map):
         return operand.find(key)
     if isinstance(operand, List):
@@ -100,7 +104,7 @@ def selected(operand: Any, key: Any) -> Any:
 
 
 def is_present(operand: Any, name: str) -> bool:
-    """Report whether a field exists."""
+    """Report whether a map, or the map inside an optional value, has the field `name`."""
     if isinstance(operand, Optional):
         return operand.present and _found(operand.value, name)[1]
     return _found(operand, name)[1]

@@ -27,19 +27,19 @@ class Uncompilable(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that can be evaluated."""
+    """A compiled expression, which can be evaluated any number of times."""
 
     type: CelType
     program: CelProgram
     uses_old: bool
     """True if the expression reads `oldSelf`, the value before an update."""
     most: int
-    """The estimated maximum cost of one evaluation."""
+    """The maximum cost of one evaluation, as estimated from the schema."""
     least: int = 0
 
 
 class CelEnvironment:
-    """The variables that an expression may use, with their types from a schema."""
+    """The variables `self` and `oldSelf` of a rule, with the type that a schema declares."""
 
     def __init__(self, declared_type: DeclaredType) -> None:
         self._declared_type = declared_type

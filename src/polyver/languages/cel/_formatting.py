@@ -23,14 +23,14 @@ class Malformed(CelEvaluationError):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause of a format string, such as `%.2f`: its letter and its precision."""
+    """A clause of a format string: for `%.2f`, the letter f and the precision 2."""
 
     letter: str
     digits: int = 6
 
 
 def clauses(text: str) -> Iterator[str | Clause]:
-    """Divide a format string into literal strings and clauses."""
+    """Divide a format string into clauses and the literal strings between them."""
     at = 0
     while at < len(text):
         sign = text.find("%", at)
@@ -101,7 +101,7 @@ _WANTED: dict[str, tuple[frozenset[str] | None, str]] = {
 
 
 def type_problem(letter: str, kind: str) -> str:
-    """Return the error for a value of a type that a clause does not accept."""
+    """Build the error message for a value whose type (`kind`) a clause does not accept."""
     _, text = _WANTED[letter.lower()]
     return f"error during formatting: {text}, was given {kind}"
 

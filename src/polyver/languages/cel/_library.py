@@ -71,7 +71,7 @@ _PLAIN = frozenset(("contains", "endsWith", "startsWith", "matches"))
 
 
 def _no_overload_for(function: str, values: Sequence[Any]) -> CelEvaluationError:
-    """Return the error for a function that has no overload for the values."""
+    """Build the error for a call: the function has no overload for values of these types."""
     if function in _PLAIN:
         return no_overload()
     if function == "size":

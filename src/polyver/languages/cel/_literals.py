@@ -65,7 +65,7 @@ def _float(text: str, *, negative: bool) -> float:
 
 
 def _inside(text: str) -> tuple[str, bool]:
-    """Return the content between the quotes, and whether the literal is raw."""
+    r"""Return the content between the quotes, and True if the literal is raw, such as `r"\d"`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[:1] in "rR"
     text = text[1:] if raw else text

@@ -32,7 +32,7 @@ class InvalidMacro(PolyverError):
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
-    """Expand a call if it calls a macro; otherwise return None."""
+    """If a call calls a macro, return the expression for which it stands; otherwise None."""
     known = _MACROS.get((function, len(args), target is not None))
     return known(_Maker(at), target, args) if known is not None else None
 
@@ -75,7 +75,10 @@ class _Maker:
 
 
 def _named(node: CelNode, problem: str) -> str:
-    """Return the name of a variable that a macro declares."""
+    """Return the name of the variable that an argument of a macro declares.
+
+    Raise `InvalidMacro` with the text `problem` if the argument is not a name.
+    """
     if not isinstance(node, CelIdentifier):
         raise InvalidMacro(node.at, problem)
     if node.name in _TAKEN:

@@ -41,7 +41,7 @@ _MOMENT = re.compile(
 )
 FIRST_SECOND: Final = -62135596800
 LAST_SECOND: Final = 253402300799
-"""The last second that a timestamp may have, counted from 1970."""
+"""The last second that a timestamp may have, in seconds since 1970: the end of the year 9999."""
 
 
 def parse_duration(text: str) -> CelDuration | None:
@@ -55,7 +55,10 @@ def parse_duration(text: str) -> CelDuration | None:
 
 
 def read_duration(text: str) -> CelDuration:
-    """Parse a duration in an object. The units may also be days or weeks, or have long names."""
+    """Parse a string of the format `duration` in an object.
+
+    Unlike durations in expressions, it may have the units days and weeks, and long names of units.
+    """
     found = parse_duration(text)
     if found is not None:
         return found
@@ -97,7 +100,7 @@ def _seconds(year: int, month: int, day: int) -> int:
 
 
 def read_date(text: str) -> Timestamp:
-    """Read a date in an object."""
+    """Parse a string of the format `date` in an object, as midnight UTC."""
     try:
         found = parse_timestamp(f"{text}T00:00:00Z")
     except CelEvaluationError:
@@ -108,7 +111,7 @@ def read_date(text: str) -> Timestamp:
 
 
 def read_date_time(text: str) -> Timestamp:
-    """Read a date-time in an object."""
+    """Parse a string of the format `date-time` in an object."""
     found = parse_timestamp(text.upper())
     if found is None:
         raise CelEvaluationError(
@@ -118,7 +121,10 @@ def read_date_time(text: str) -> Timestamp:
 
 
 def civil(moment: Timestamp, offset: int | None = None) -> datetime:
-    """Return the date and time of a timestamp at an offset from UTC, without nanoseconds."""
+    """Return the date and time of a timestamp, without nanoseconds.
+
+    `offset` is the offset from UTC in seconds; None means UTC.
+    """
     seconds = moment.nanos // _SECOND + (offset or 0)
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 

@@ -29,7 +29,7 @@ class NamedFormat(Opaque):
     name: str
     problems: Problems
     length: int
-    """The length of the format's pattern in kube-apiserver, which determines the cost."""
+    """The length of the format's pattern in kube-apiserver, which determines the cost of a call."""
     type_name = "kubernetes.NamedFormat"
 
     def equals(self, other: Opaque) -> bool:

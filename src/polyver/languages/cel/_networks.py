@@ -25,7 +25,11 @@ class IP(Opaque):
 
     @classmethod
     def parse(cls, text: str) -> IP:
-        """Parse an address; refuse an address with a zone, and an IPv4-mapped IPv6 address."""
+        """Parse an address.
+
+        An address with a zone (`fe80::1%eth0`) and an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`)
+        are errors.
+        """
         try:
             found = read_address(text)
         except CelEvaluationError as problem:
@@ -49,7 +53,7 @@ class IP(Opaque):
 
 @dataclass(frozen=True, slots=True)
 class CIDR(Opaque):
-    """An IP address and the length of the prefix of its network."""
+    """A network in CIDR notation: an IP address, and the length of its prefix in bits."""
 
     address: _Address
     bits: int
@@ -79,7 +83,11 @@ class CIDR(Opaque):
         return CIDR(network.network_address, self.bits)
 
     def contains(self, address: _Address, bits: int | None = None) -> bool:
-        """Report whether this network contains an address, or a network with a prefix length."""
+        """Report whether this network contains an address.
+
+        With `bits`, report whether it contains the whole network with this address and prefix
+        length.
+        """
         if address.version != self.address.version:
             return False
         if bits is not None and bits < self.bits:
@@ -161,7 +169,7 @@ def _problem_of_v6(text: str) -> str:
 
 
 def _problem_of_group(rest: str, number: str, *, last: bool) -> str | None:
-    """Return the error in a group of an IPv6 address, or directly after the group, or None."""
+    """Return the error in a group of an IPv6 address, or directly after it; None if valid."""
     after = rest[len(number) :]
     place = f"(at {quoted(rest)})"
     if len(number) > 4:

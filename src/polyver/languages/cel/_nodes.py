@@ -25,30 +25,33 @@ __all__ = [
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CelNode:
-    """A node of an expression; `at` is the character position for error messages."""
+    """A node of an expression; `at` is its position in the text, counted in characters from 0."""
 
     at: int
     type: CelType | None = None
-    """Set by the checker."""
+    """The type of the node's value; None until the checker sets it."""
 
 
 @dataclass(slots=True, eq=False)
 class CelLiteral(CelNode):
-    """A literal value."""
+    """A literal, such as `1` or `"a"`."""
 
     value: Any
 
 
 @dataclass(slots=True, eq=False)
 class CelIdentifier(CelNode):
-    """A name."""
+    """A name in an expression, such as the variable `self`."""
 
     name: str
 
 
 @dataclass(slots=True, eq=False)
 class CelSelect(CelNode):
-    """A field selection such as `a.b`; with `test`, the value is true if the field exists."""
+    """A field selection such as `a.b`.
+
+    With `test`, the node is true if the field exists; the macro `has` expands to such a node.
+    """
 
     operand: CelNode
     field: str
@@ -63,12 +66,18 @@ class CelCall(CelNode):
     args: list[CelNode]
     target: CelNode | None = None
     overloads: tuple[str, ...] = ()
-    """Set by the checker."""
+    """The names of the overloads whose types fit the arguments.
+
+    Empty until the checker sets them.
+    """
 
 
 @dataclass(slots=True, eq=False)
 class ListNode(CelNode):
-    """A list literal; an optional item that has no value is left out."""
+    """A list literal. `optional` has the indexes of items such as `?a`, which may have no value.
+
+    An optional item without a value is left out of the list.
+    """
 
     items: list[CelNode]
     optional: frozenset[int] = frozenset()
@@ -76,7 +85,7 @@ class ListNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelEntry:
-    """A key or a field name, with its value."""
+    """An entry of a map literal: a key and its value."""
 
     at: int
     key: CelNode | str
@@ -93,9 +102,9 @@ class MapNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelStruct(CelNode):
-    """An object of a named type.
+    """An object of a named type, such as `a.B{c: 1}`.
 
-    The syntax allows such an object, but Kubernetes has no named types.
+    The grammar allows such an object, but Kubernetes has no named types, so the checker refuses it.
     """
 
     name: str
@@ -104,7 +113,10 @@ class CelStruct(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelComprehension(CelNode):
-    """The expansion of the macros for lists and maps: a loop with an accumulator."""
+    """A loop with an accumulator.
+
+    The macros for lists and maps, such as `all`, expand to such loops.
+    """
 
     over: CelNode
     var: str

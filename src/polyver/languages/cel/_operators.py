@@ -53,7 +53,10 @@ def _moment(nanos: int, offset: int) -> Timestamp:
 
 
 def _lacks(function: str, value: Any) -> CelEvaluationError:
-    """Build the error for an unsupported operand; for some types, the error names no function."""
+    """Build the error for an operand of a type that the operator does not support.
+
+    For operands of some types, the error does not name the operator.
+    """
     if isinstance(value, str | CelDuration | Timestamp):
         return no_overload()
     return CelEvaluationError(f"no such overload: {function}")
@@ -190,7 +193,7 @@ def _in(value: Any, inside: Any) -> bool:
 
 
 def index_of(value: Any) -> int:
-    """Convert a value to a list index."""
+    """Convert a number to a list index; raise `CelEvaluationError` for any other value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CelEvaluationError(f"unsupported index type '{type_name(value)}' in list")
     if isinstance(value, float) and not value.is_integer():

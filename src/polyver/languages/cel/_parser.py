@@ -189,7 +189,7 @@ class _Parser(Stream):
         return found
 
     def _part(self, operand: CelNode) -> CelNode:
-        """Parse a selection or a method call after a dot."""
+        """Parse what follows a dot: a field such as `.a`, or a method call such as `.a(1)`."""
         after = self._ahead()
         optional = after.kind == "?"
         named = self._ahead(2) if optional else after

@@ -265,10 +265,10 @@ def _restore(names: dict[str, Any], changed: Sequence[str], kept: Sequence[Any])
 
 
 def _tried(run: Run, frame: ExecutionFrame) -> Any:
-    """Evaluate the initial value or one step of a loop.
+    """Evaluate the initial value of a loop's accumulator, or one step of the loop.
 
-    Return an evaluation error instead of raising it, because the accumulator of a CEL loop may hold
-    an error.
+    Return an evaluation error instead of raising it, because the accumulator may be an error until
+    a later step replaces the error.
     """
     try:
         return run(frame)
@@ -301,7 +301,10 @@ _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
 def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
-    """Evaluate a call with a constant argument at compile time; raise `Unusable` if it fails."""
+    """Evaluate a call with a constant argument now, when the program is built.
+
+    Raise `Unusable` if the call fails.
+    """
     try:
         return CelConstant(call([given.value]))
     except CelEvaluationError as problem:
@@ -335,7 +338,10 @@ def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence
 
 
 def _among(value: Run, given: Any) -> Run | None:
-    """Compile `in` with a list of literals to a lookup in a set; return None for other lists."""
+    """Compile `in` with a list of literals to a lookup in a set.
+
+    Return None if the list contains anything except plain literals.
+    """
     if not isinstance(given, List) or not all(isinstance(each, _PLAIN) for each in given.items):
         return None
     known = frozenset(map(key_of, given.items))

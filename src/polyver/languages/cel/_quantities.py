@@ -27,7 +27,10 @@ class Quantity(Opaque):
 
     nanos: int
     scale: int | None = 0
-    """The power of ten of the unit; None if the amount has too many digits or decimals."""
+    """The power of ten of the last digit: -3 for `1m`, -1 for `0.1`, 3 for `1k`, and 0 for `1Ki`.
+
+    None if the amount has too many digits or decimals.
+    """
     type_name = "kubernetes.Quantity"
 
     @classmethod
@@ -65,7 +68,11 @@ class Quantity(Opaque):
         return Quantity(nanos, min(self.scale or 0, other.scale or 0) if known else None)
 
     def as_integer(self) -> int | None:
-        """Return the quantity as an integer; None if it is not written as a 64-bit integer."""
+        """Return the quantity as an integer, or None.
+
+        The result is None if the last digit stands for less than 1, as in `1000m` and `1.0`, or if
+        the quantity does not fit into a signed 64-bit integer.
+        """
         whole, rest = divmod(self.nanos, 10**9)
         if self.scale is None or self.scale < 0 or rest or not -(2**63) <= whole < 2**63:
             return None
@@ -73,7 +80,7 @@ class Quantity(Opaque):
 
 
 def _scale(whole: str, digits: str, suffix: str) -> int | None:
-    """Return the power of ten of the unit, or None if the amount has too many digits."""
+    """Return the power of ten of the last digit; None if there are too many digits or decimals."""
     whole = whole.lstrip("0")
     if len(whole) + len(digits) > 18:
         return None

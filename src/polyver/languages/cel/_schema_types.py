@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from polyver.core.plain import Schema
 from polyver.languages.cel import _types as types
 from polyver.languages.cel._names import escape
 from polyver.languages.cel._types import CelType
@@ -19,13 +20,19 @@ _LONGEST_NAME: Final = 253
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """The type that a schema declares, and the maximum and minimum sizes of its values."""
+    """The type that a schema declares, with the maximum and minimum sizes of its values.
+
+    `least_bytes` is the minimum size of a value in a request body.
+    """
 
     type: CelType
     most: int = 0
     least_bytes: int = 2
     fields: Mapping[str, DeclaredType] = field(default_factory=dict)
-    """The fields of an object by their names in expressions, where some names must be escaped."""
+    """The fields of an object.
+
+    The keys are their names in expressions, where some names are escaped.
+    """
     inside: DeclaredType | None = None
 
 
@@ -39,7 +46,6 @@ _TEXTS = {
     "date": DeclaredType(types.TIMESTAMP, 12, 12),
     "date-time": DeclaredType(types.TIMESTAMP, 32, 21),
 }
-Schema = Mapping[str, Any]
 
 
 def with_metadata(schema: Schema) -> Schema:

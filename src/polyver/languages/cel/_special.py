@@ -1,4 +1,7 @@
-"""CEL operators that skip arguments, or that accept an argument whose evaluation failed."""
+"""CEL operators that do not evaluate all arguments, or that accept arguments that fail.
+
+For example, `a || b` is true if b is true, even if evaluating a fails.
+"""
 
 from __future__ import annotations
 

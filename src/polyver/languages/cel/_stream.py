@@ -46,7 +46,10 @@ _ORDER = {
 
 
 class Mismatch(Exception):
-    """A reported syntax error after which the rest of the grammar rule cannot be parsed."""
+    """Raised after a syntax error, because the rest of the grammar rule cannot be parsed.
+
+    The error is already in the list of errors.
+    """
 
 
 class TooDeep(Exception):
@@ -62,9 +65,15 @@ class Stream:
         self._at = 0
         self._depth = 0
         self._silent = False
-        """True if no token has been accepted since the last error."""
+        """True from an error until the next accepted token.
+
+        Further errors are then not reported.
+        """
         self._follow: list[frozenset[str]] = []
-        """The tokens that may follow each grammar rule that is being parsed, outermost first."""
+        """For each grammar rule that is being parsed: the tokens that may follow it.
+
+        The outermost rule is the first.
+        """
         self._last_error = -1
 
     # Tokens
@@ -100,7 +109,10 @@ class Stream:
         return CelLiteral(None, at=at)
 
     def _expects(self, kinds: frozenset[str]) -> None:
-        """Check that the next token is of one of these kinds; if it is an extra token, skip it."""
+        """Check that the next token is of one of these kinds; raise `Mismatch` if it is not.
+
+        If only one extra token is in the way, report and skip this token, and continue.
+        """
         if self._here.kind in kinds:
             return
         shown = f"input '{self._here.text}' expecting {token_names(kinds)}"
@@ -113,10 +125,11 @@ class Stream:
         raise Mismatch
 
     def _match(self, kind: str, then: frozenset[str]) -> CelToken:
-        """Take a token of this kind.
+        """Take a token of this kind; raise `Mismatch` if that is impossible.
 
-        If there is an extra token before it, report and skip the extra token. If the token is
-        missing, report this and continue as if it were there.
+        If an extra token comes before it, report and skip the extra token. If the token is missing
+        and the next token is of a kind in `then`, report this and continue as if the token were
+        present.
         """
         here = self._here
         if here.kind == kind:
@@ -136,7 +149,10 @@ class Stream:
         raise Mismatch
 
     def _report_no_alternative(self, first: CelToken) -> None:
-        """Report that the next tokens begin no alternative of the grammar rule."""
+        """Report that no alternative of the grammar rule begins with the next tokens.
+
+        `first` is the first of these tokens.
+        """
         here = self._here
         end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
         shown = self._text[first.at : end].rstrip() if here.kind == "<EOF>" else ""
@@ -147,7 +163,7 @@ class Stream:
             self._report(f"Syntax error: no viable alternative at input '{shown}'")
 
     def _recover(self) -> None:
-        """Skip to a token that may follow the current rule."""
+        """Skip tokens after an error, up to a token that may follow a rule that is being parsed."""
         if self._last_error == self._at:
             self._skip()
         self._last_error = self._at

@@ -18,7 +18,7 @@ _SECOND = 1_000_000_000
 
 
 def _offset(moment: Timestamp, zone: str) -> int:
-    """Return the offset of a time zone from UTC in seconds at a timestamp."""
+    """Return the offset of a time zone from UTC, in seconds, at the time of a timestamp."""
     hours, colon, minutes = zone.partition(":")
     if colon:
         return _written_offset(zone, hours, minutes)

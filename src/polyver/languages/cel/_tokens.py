@@ -10,7 +10,7 @@ __all__ = ["CelProblem", "CelToken", "read_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class CelToken:
-    """A token: its kind, its text and its position."""
+    """A token: its kind, its text, and its position in the expression, counted in characters."""
 
     kind: str
     text: str
@@ -19,7 +19,7 @@ class CelToken:
 
 @dataclass(frozen=True, slots=True)
 class CelProblem:
-    """An error in an expression, and its position."""
+    """An error in an expression, and its position, counted in characters from 0."""
 
     at: int
     text: str

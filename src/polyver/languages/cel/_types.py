@@ -79,7 +79,7 @@ def type_of(inside: CelType | None = None) -> CelType:
 
 
 def param(name: str) -> CelType:
-    """Return a type parameter."""
+    """Return the type parameter with this name, such as `A` in `list(A)`."""
     return CelType("param", name)
 
 
@@ -101,15 +101,16 @@ _NULLABLE = frozenset(("opaque", "struct", "duration", "timestamp"))
 
 
 class TypeMapping:
-    """The types to which type parameters are bound while a call is checked."""
+    """Which types the type parameters stand for, while a call is checked."""
 
     def __init__(self, known: dict[CelType, CelType] | None = None) -> None:
         self._known = known or {}
 
     def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
-        """Report whether each type is assignable to its counterpart in `other`.
+        """Report whether each type is assignable to the type at the same position in `other`.
 
-        If all types are assignable, keep the bindings of type parameters. Otherwise, undo them.
+        If all are assignable, remember which types the type parameters stand for. Otherwise change
+        nothing.
         """
         tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):
@@ -118,7 +119,10 @@ class TypeMapping:
         return True
 
     def substitute(self, found: CelType, *, to_dyn: bool = False) -> CelType:
-        """Replace the type parameters in a type; with `to_dyn`, unbound parameters become `dyn`."""
+        """Replace the type parameters in a type by the types for which they stand.
+
+        With `to_dyn`, a parameter that stands for no type yet becomes `dyn`.
+        """
         known = self._known.get(found)
         if known is not None:
             return self.substitute(known, to_dyn=to_dyn)
@@ -151,7 +155,10 @@ class TypeMapping:
         )
 
     def _substitutes(self, one: CelType, other: CelType) -> tuple[bool, bool]:
-        """Report whether a parameter may be bound to a type, and whether it was already bound."""
+        """Let the parameter `other` stand for the type `one`, if possible.
+
+        Return two flags: whether that is possible, and whether `other` already stood for a type.
+        """
         if one == other:
             return True, True
         known = self._known.get(other)

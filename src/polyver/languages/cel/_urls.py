@@ -21,7 +21,7 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class URL(Opaque):
-    """A URL."""
+    """A parsed URL, from which an expression can read parts such as the host."""
 
     text: str
     scheme: str

@@ -21,9 +21,9 @@ __all__ = ["literal_problems"]
 
 
 def literal_problems(tree: CelNode) -> list[CelProblem]:
-    """Return the errors in literals: mixed types in a list or map, and invalid strings.
+    """Return the errors in literals: lists and maps with mixed types, and invalid strings.
 
-    Strings are checked if they are durations, timestamps, patterns or formats.
+    A string literal is checked where it must be a duration, a timestamp, a pattern or a format.
     """
     found = list(_walk(tree))
     return [
@@ -173,7 +173,7 @@ def _problem(clause: Clause, value: CelNode) -> CelProblem | None:
 
 
 def _unshown(value: CelNode, kind: CelType) -> CelProblem | None:
-    """Return the error for a value that contains a type that `%s` cannot write, or None."""
+    """Return the error if a value contains a type that `%s` cannot write; otherwise None."""
     parts = kind.params if kind.kind in ("list", "map") else ()
     if kind.kind in _SHOWN and all(each.kind in _SHOWN or each.is_dyn for each in parts):
         return None

@@ -49,14 +49,17 @@ class Uint(int):
 
 @dataclass(frozen=True, slots=True, order=True)
 class CelDuration:
-    """A duration in nanoseconds."""
+    """A duration in nanoseconds, which may be negative."""
 
     nanos: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A timestamp in nanoseconds since 1970, and the UTC offset with which it was written."""
+    """A timestamp in nanoseconds since 1970.
+
+    `offset` is the UTC offset in seconds with which it was written.
+    """
 
     nanos: int
     offset: int = field(default=0, compare=False)
@@ -64,7 +67,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """A type as a value."""
+    """A type that is used as a value, such as `int` in `type(1) == int`."""
 
     name: str
 
@@ -81,7 +84,7 @@ NONE = Optional(present=False)
 
 
 class Opaque:
-    """A value of a type that Kubernetes adds."""
+    """A value of a type that Kubernetes adds to CEL, such as a quantity or an IP address."""
 
     __slots__ = ()
     type_name = ""
@@ -124,7 +127,7 @@ class List:
 
     @property
     def weight(self) -> int:
-        """The cost of `==`: the number of values that a comparison with this value visits."""
+        """The cost of comparing this list by `==`: the number of values that are compared."""
         return len(self)
 
 
@@ -152,7 +155,7 @@ class _Joined(List):
 
 
 class _Grown(List):
-    """A concatenated list.
+    """A list that an expression builds step by step, with `+`.
 
     The first list that extends this list shares its storage. Any further list copies the items.
     """
@@ -196,7 +199,7 @@ class Map:
 
     @property
     def weight(self) -> int:
-        """The cost of `==`: the number of values that a comparison with this value visits."""
+        """The cost of comparing this map by `==`: the number of values that are compared."""
         return len(self)
 
     def equals(self, other: Any) -> bool:
@@ -250,10 +253,10 @@ class Dictionary(Map):
 
 
 def key_of(key: Any) -> Any:
-    """Convert a map key for lookups.
+    """Convert a map key to the key that is used for lookups.
 
-    Equal numbers of different types become the same key. A number and a boolean never become the
-    same key.
+    Equal numbers of different types, such as 1 and 1.0, become the same key. A number and a boolean
+    never become the same key.
     """
     if isinstance(key, bool):
         return (bool, key)

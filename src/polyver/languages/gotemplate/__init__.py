@@ -1,8 +1,8 @@
 """Go templates with the functions of the library sprig.
 
 Blueprints and ComponentDefinitions contain such templates. A template reads only the plain data
-with which it is rendered. It cannot reach files, the network or the clock. The steps and the size
-of a rendering are limited.
+that is passed to `render`. It cannot reach files, the network or the clock. The number of steps of
+a rendering and the size of its text are limited.
 """
 
 from polyver.languages.gotemplate._budget import RenderLimits

@@ -10,7 +10,7 @@ from polyver.languages.gotemplate._values import TemplateFailure
 __all__ = ["DEEPEST", "RenderBudget", "RenderLimits"]
 
 DEEPEST = 100
-"""The maximum nesting of values, of actions (the parts in `{{ }}`), and of template calls."""
+"""The maximum nesting of values, of blocks such as `{{ if }}`, and of template calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class RenderLimits:
     steps: int = 300_000
     """The maximum number of steps.
 
-    Each action, each call and each repetition of a loop is one step. A large value counts as
-    several steps.
+    Each template action (`{{ }}`), each call and each repetition of a loop is one step. A function
+    call with long arguments, or with a long result, counts as several steps.
     """
     size: int = 2 * 1024 * 1024
     """The maximum number of characters in the rendered text, and in each intermediate string."""
@@ -46,14 +46,17 @@ class RenderBudget:
             )
 
     def fit(self, size: int) -> None:
-        """Raise `TemplateFailure` if a string of this size is too large."""
+        """Raise `TemplateFailure` if a string of `size` characters is too large."""
         if size > self.limits.size:
             raise TemplateFailure(
                 f"a string grows past {self.limits.size} characters", "render less into one string"
             )
 
     def hold(self, size: int) -> None:
-        """Subtract the steps for a new string; raise `TemplateFailure` if it is too large."""
+        """Subtract the steps for a new string of `size` characters.
+
+        Raise `TemplateFailure` if the string is too large, or if too few steps are left.
+        """
         self.fit(size)
         self.spend(size // 64)
 
@@ -69,18 +72,27 @@ class RenderBudget:
         return between.join(found)
 
     def read(self, values: Iterable[object]) -> None:
-        """Subtract the steps for a function call. Long arguments need more steps."""
+        """Subtract the steps for a function call with the arguments `values`.
+
+        Long strings among the arguments need more steps.
+        """
         self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:
-        """Subtract the steps for a value that a function returned."""
+        """Subtract the steps for a value that a function returned.
+
+        A large value needs more steps.
+        """
         if isinstance(value, str):
             self.hold(len(value))
         elif isinstance(value, list | dict):
             self.spend(len(value) // 8)
 
     def dive(self, depth: int) -> None:
-        """Subtract a step; raise `TemplateFailure` if the nesting depth of values is too large."""
+        """Subtract the step for a nested value; raise `TemplateFailure` if it is nested too deeply.
+
+        `depth` is the number of lists and mappings around the value.
+        """
         self.spend()
         if depth > DEEPEST:
             raise TemplateFailure(f"values nest more than {DEEPEST} levels deep")

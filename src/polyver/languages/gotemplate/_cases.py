@@ -16,9 +16,9 @@ SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 
 
 def _each(changed: Callable[[str], str]) -> Callable[[str], str]:
-    """Build a function that converts each character of a string.
+    """Build a function that applies `changed` to each character of a string.
 
-    A character that would become several characters stays unchanged.
+    If `changed` would turn a character into several characters, the character stays unchanged.
     """
 
     def change(text: str) -> str:
@@ -116,7 +116,10 @@ def _camelcase(text: str) -> str:
 
 
 def _is_letter(char: str) -> bool:
-    """Report whether a character is a letter, but not an East Asian one."""
+    """Report whether a character is a letter.
+
+    East Asian characters, which have no case, do not count.
+    """
     if unicodedata.category(char)[0] != "L":
         return False
     # Letters of Han, Hiragana, Katakana and Hangul do not form words here.
@@ -175,7 +178,7 @@ def _word_end(text: str, at: int, kind: str) -> int:
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    """Divide a name into words, and return them with their kinds."""
+    """Divide a name into words, each with its kind, such as `number` or `letters`."""
     found: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
@@ -190,7 +193,7 @@ _BETWEEN = ("connector", "punctuation")
 
 
 def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Join words that stay together: a number and the letters after it, or a word and a number."""
+    """Join words that stay together, such as `v` and `2` in `v2`, or `2` and `nd` in `2nd`."""
     at = 0
     while at < len(words):
         kind, unit = words[at]
@@ -208,7 +211,7 @@ def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _joined(text: str, sign: str) -> str:
-    """Write the words of a name in lower case with a sign between them."""
+    """Write the words of a name in lower case, with the character `sign` between two words."""
     parts: list[str] = []
     before = "connector"
     for kind, unit in _units(_words(text)):

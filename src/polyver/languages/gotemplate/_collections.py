@@ -178,7 +178,7 @@ def _pluck(key: str, *dicts: Dict) -> list[object]:
 
 @DICTS.add("keys", "dict...", budgeted=True)
 def _keys(budget: RenderBudget, *dicts: Dict) -> Strings:
-    """Return the sorted keys of each mapping; Go returns them in random order."""
+    """Return the keys of each mapping, sorted. In Go, the order is random."""
     budget.spend(sum(map(len, dicts)) // 8)
     return Strings(key for each in dicts for key in sorted(each, key=encoded))
 
@@ -236,7 +236,11 @@ def _merge_overwrite(budget: RenderBudget, target: Dict, *others: Dict) -> Dict:
 def _merge_into(
     budget: RenderBudget, target: Dict, other: Dict, depth: int, *, overwrites: bool
 ) -> None:
-    """Merge `other` into `target` recursively; an empty value in `target` counts as absent."""
+    """Merge `other` into `target`, and mappings inside them in the same way.
+
+    An empty value in `target` counts as absent. A value that is present stays, unless `overwrites`
+    is set.
+    """
     budget.dive(depth)
     if target is other:
         return

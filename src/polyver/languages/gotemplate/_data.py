@@ -46,14 +46,14 @@ def _fail(message: str) -> object:
 
 @DATA.add("required", "string any")
 def _required(message: str, value: object) -> object:
-    """Return a value; fail with the message if the value is nil or "", as in Helm."""
+    """Return a value; fail with `message` if the value is nil or "". Helm has the same function."""
     if value is None or value == "":
         raise TemplateFailure(message)
     return value
 
 
 def equal(budget: RenderBudget, one: Any, other: Any, depth: int = 0) -> bool:
-    """Report whether two values are equal and have equal types at every level."""
+    """Report whether two values and their types are equal, also inside lists and mappings."""
     budget.dive(depth)
     if type(one) is not type(other):
         return False

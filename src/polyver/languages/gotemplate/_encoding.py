@@ -36,7 +36,10 @@ ENCODING.put("b32enc", "string", lambda text: base64.b32encode(encoded(text)).de
 
 @ENCODING.add("b64dec", "string")
 def _b64dec(text: str) -> str:
-    """Decode base64; as in sprig, return the error message if the input is invalid."""
+    """Decode base64.
+
+    If the input is invalid, return the error message as the result, as sprig does.
+    """
     content = encoded(text)
     problem = base64_problem(content.decode("latin-1"))
     return problem or decoded(base64.b64decode(content))
@@ -55,12 +58,12 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Drop an incomplete group at the end; a complete group has eight bytes."""
+    """Drop the bytes at the end that do not form a complete group of eight bytes."""
     return content[: len(content) // 8 * 8]
 
 
 def _base32_end(text: str) -> int | None:
-    """Return the position of the first byte that Go rejects as base32, or None."""
+    """Return the position of the first byte that Go rejects as base32; None if all are valid."""
     for at, char in enumerate(text):
         held = at % 8
         if char == "=" and held >= 2 and len(text) - at - 1 < 8:
@@ -182,7 +185,7 @@ def _to_pretty_json(budget: RenderBudget, value: object) -> str:
 
 
 def _has_odd_number(budget: RenderBudget, value: object, depth: int = 0) -> bool:
-    """Report whether a value contains a number that JSON cannot express (NaN, infinity)."""
+    """Report whether a value contains NaN or infinity, which JSON cannot express."""
     budget.dive(depth)
     if isinstance(value, dict):
         return any(_has_odd_number(budget, each, depth + 1) for each in value.values())
@@ -291,7 +294,10 @@ _TAGS: Mapping[type, str] = {
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes strings of several lines as blocks, and quotes strings that look like other types."""
+    """Writes YAML: strings of several lines as blocks, and in quotes each string that needs quotes.
+
+    A string needs quotes if a YAML parser would otherwise read it as another type.
+    """
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
@@ -312,10 +318,10 @@ _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split(
 
 
 def _read(text: str) -> object:
-    """Return the value that a YAML parser would read from a plain scalar.
+    """Return the value that a YAML parser would read from a string without quotes.
 
-    The caller quotes a string if this value is not a string. Some strings are other values only in
-    YAML 1.1, such as `yes`. For these, return True, so that the caller quotes them too.
+    The caller quotes the string if this value is not a string. Some strings, such as `yes`, are
+    other values only in YAML 1.1. For these, return True, so that the caller quotes them too.
     """
     if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
         return True

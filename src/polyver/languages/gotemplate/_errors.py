@@ -30,7 +30,9 @@ class RenderFailed(TemplateError):
 
 
 def located(source: str, at: int) -> tuple[int, int, str]:
-    """Return the line and column of a position, and the action or line around it.
+    """Return the line and column of a position, and the text around the position.
+
+    The text is the `{{ … }}` that contains the position, or else its line.
 
     >>> located("a\\nb {{ .x }} c", 8)
     (2, 7, '{{ .x }}')
@@ -51,7 +53,10 @@ def _near(source: str, at: int, start: int) -> str:
 
 
 def _shortened(text: str, at: int) -> str:
-    """Return a short part of a string around a position."""
+    """Shorten a string to the part around the position `at`.
+
+    `…` marks where something is missing.
+    """
     text = text.replace("\n", " ")
     if len(text) <= _LONGEST:
         return text or "the end"

@@ -1,7 +1,7 @@
 """Evaluation of the pipelines in a template: fields, variables, constants and function calls.
 
-A pipeline is the expression of an action, such as `.name | upper`. Arguments of functions are
-checked against Go's types.
+A pipeline is the content of a template action: `.name | upper` in `{{ .name | upper }}`. The
+arguments of functions are checked against Go's types.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GoTemplateSource:
 
 
 class _None:
-    """Marks that a command is the first in its pipeline, and so gets no value through a pipe."""
+    """Stands for the piped value of the first command in a pipeline, which gets no such value."""
 
 
 _NONE: Final = _None()
@@ -60,7 +60,7 @@ _NILABLE = frozenset(("any", "map[string]interface {}", "*semver.Version"))
 
 
 class Evaluation:
-    """Evaluates the pipelines of a running template and holds its variables."""
+    """Evaluates the pipelines of a template during a rendering, and stores its variables."""
 
     def __init__(
         self,
@@ -87,7 +87,10 @@ class Evaluation:
 
     @contextmanager
     def _at(self, node: TemplateNode | TemplateFieldName, what: str = "") -> Iterator[None]:
-        """Convert errors in the `with` block to `RenderFailed`, with the position of the node."""
+        """Convert errors in the `with` block to `RenderFailed`, with the position of the node.
+
+        The message begins with `what`.
+        """
         try:
             yield
         except TemplateFailure as failure:
@@ -134,7 +137,7 @@ class Evaluation:
         return self._value(first, dot)
 
     def _value(self, node: TemplateNode, dot: object) -> object:
-        """Return the value of a single operand."""
+        """Return the value of one operand, such as `.a`, `$x`, `"text"` or `(len .a)`."""
         match node:
             case TemplateConstant():
                 return self._plain_constant(node)
@@ -291,7 +294,10 @@ class Evaluation:
         return given
 
     def _argument(self, wanted: str, node: TemplateNode, dot: object) -> object:
-        """Evaluate an argument; a constant is converted to the wanted type if possible."""
+        """Evaluate an argument of a function that wants the Go type `wanted`.
+
+        A constant is converted to this type. A value of another type is an error.
+        """
         if isinstance(node, TemplateNil):
             if wanted not in _NILABLE:
                 raise self._failed(f"cannot assign nil to {wanted}", node)

@@ -43,7 +43,7 @@ def print_formatted(budget: RenderBudget, layout: str, *values: object) -> str:
 
 @dataclass(slots=True)
 class _Formatter:
-    """Reads a format string, and takes the next value for each verb."""
+    """Reads a format string from left to right; each verb, such as `%d`, takes the next value."""
 
     budget: RenderBudget
     layout: str
@@ -53,7 +53,7 @@ class _Formatter:
     reordered: bool = False
     fits: bool = True
     indexed: bool = False
-    """True if an index in brackets, which selects the next value, was read last."""
+    """True directly after an index in brackets, such as `[2]` in `%[2]d`."""
 
     def run(self) -> str:
         parts: list[str] = []
@@ -157,7 +157,7 @@ class _Formatter:
         return int(value) if abs(value) <= _MOST_DIGITS else None
 
     def _choose(self) -> None:
-        """Read an index in brackets, which selects the next value: `%[2]d`."""
+        """Read an index in brackets, such as `[2]` in `%[2]d`: the verb takes the second value."""
         if not self.layout.startswith("[", self.at):
             return
         self.reordered = True
@@ -176,7 +176,7 @@ class _Formatter:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes values in the form of one verb with its flags."""
+    """Writes values as one verb and its flags require, such as `%05d`."""
 
     budget: RenderBudget
     verb: str

@@ -27,20 +27,26 @@ _SHORT = {"dict": "map[string]interface {}", "time": "time.Time", "version": "*s
 
 
 def fits(wanted: str, value: object) -> bool:
-    """Report whether a value is a valid argument for a parameter of the Go type `wanted`."""
+    """Report whether a function accepts a value for a parameter of the Go type `wanted`."""
     return _FITTING[wanted](value)
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateFunction:
-    """A template function and its argument types; a variadic function repeats the last type."""
+    """A template function and the Go types of its arguments.
+
+    A variadic function takes any number of arguments of the last type.
+    """
 
     name: str
     takes: tuple[str, ...]
     variadic: bool
     run: Callable[..., Any]
     budgeted: bool
-    """True if `run` takes the budget as first argument, because its result may be large."""
+    """True if `run` takes the `RenderBudget` as its first argument.
+
+    These are functions that may take many steps or return a large result.
+    """
     group: str
 
     def type_at(self, index: int) -> str:
@@ -57,7 +63,8 @@ class FunctionTable:
     def add(self, names: str, takes: str = "", *, budgeted: bool = False) -> Callable[[Made], Made]:
         """Build a decorator that declares a function: `@TABLE.add("trunc", "int string")`.
 
-        `names` has one or more names, and `takes` has the types of the arguments.
+        `names` has one or more names, and `takes` has the Go types of the arguments, both separated
+        by spaces. `...` after the last type means any number of such arguments.
         """
         types = [_SHORT.get(word, word) for word in takes.replace("...", " ...").split()]
         variadic = "..." in types
@@ -73,5 +80,8 @@ class FunctionTable:
         return declare
 
     def put(self, names: str, takes: str, made: Callable[..., object]) -> None:
-        """Declare a function without a decorator, such as a lambda."""
+        """Declare a function without a decorator, such as a lambda.
+
+        `names` and `takes` are as in `add`.
+        """
         self.add(names, takes)(made)

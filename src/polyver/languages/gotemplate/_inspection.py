@@ -1,9 +1,9 @@
-"""Find the fields that a template reads, without rendering it.
+"""Find the fields that a template reads, without rendering the template.
 
-The template is evaluated with shapes in place of values. A shape has the known fields of a value,
-and states if the value may have other fields. A function may return any value, so fields of its
-result are not checked. All branches of the template are evaluated. A rendering may skip a branch.
-So if only a branch reads a field, this access is marked as not certain.
+The template is evaluated with shapes instead of values. A shape names the known fields of a value,
+and states whether the value may have other fields. A function may return any value, so fields of
+its result are not checked. All branches of the template are evaluated, although a rendering may
+skip a branch. Therefore a read of a field is marked as not certain if it is inside a branch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class DataShape:
-    """The fields that a value will have, as far as they are known before rendering."""
+    """The fields that a value will have when the template is rendered, as far as they are known."""
 
     fields: Mapping[str, DataShape] = field(default_factory=dict)
     others: bool = False
@@ -55,22 +55,28 @@ TEXT = DataShape()
 
 @dataclass(frozen=True, slots=True)
 class FieldAccess:
-    """A read of a field that is not known to exist."""
+    """A read of a field in a template, if the field may not exist."""
 
     path: tuple[str, ...]
     known: tuple[str, ...]
-    """The names of the known fields of the same object."""
+    """The names of the known fields of the object whose field is read."""
     missing: bool
-    """True if the field is known not to exist; False if it may exist."""
+    """True if the field certainly does not exist; False if it may exist."""
     certain: bool
-    """True if every rendering of the template reads the field."""
+    """True if every rendering reads the field; False if the read is inside a branch."""
     place: str
-    """The line, the column and the action around the field."""
+    """The position of the field in the template, with the `{{ … }}` around the field.
+
+    An example is `2:7, near {{ .x }}`: line 2, column 7.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value in a pipeline; `path` is None if a function returned the value."""
+    """A value in a pipeline: its shape, and its path in the data of the template.
+
+    `path` is None if a function returned the value.
+    """
 
     shape: DataShape
     path: tuple[str, ...] | None = None
@@ -100,7 +106,7 @@ def inspect_template(text: str, shape: DataShape, *, name: str = "template") -> 
 
 
 class _Inspection:
-    """One run of a template on shapes."""
+    """One inspection of a template, in which shapes stand for values."""
 
     def __init__(
         self, text: str, templates: Mapping[str, list[TemplateNode]], root: _Value
@@ -161,7 +167,7 @@ class _Inspection:
 
     @contextmanager
     def _branch(self) -> Iterator[None]:
-        """Mark the fields that the branch reads as not certain, because a rendering may skip it."""
+        """Mark all reads in the `with` block as not certain: a rendering may skip the branch."""
         certain, self._certain = self._certain, False
         with self._scope():
             yield
@@ -181,7 +187,7 @@ class _Inspection:
         return value
 
     def _assign(self, name: str) -> None:
-        """Make the value of an assigned variable unknown: it may be the old or the new value."""
+        """Make the value of an assigned variable unknown: a rendering may skip the assignment."""
         for index in reversed(range(len(self._variables))):
             if self._variables[index][0] == name:
                 self._variables[index] = (name, _MADE)
@@ -256,7 +262,10 @@ class _Inspection:
 
 
 def _indexed(value: _Value, words: list[TemplateNode]) -> _Value:
-    """Return the value that `index` finds with literal strings; an unknown key is not an error."""
+    """Return the value that `index` finds in a value with literal strings as keys.
+
+    If a key is unknown, the result is an unknown value, and no error is reported.
+    """
     for word in words:
         name = word.value if isinstance(word, TemplateConstant) else None
         if value.path is None or not isinstance(name, str) or name not in value.shape.fields:

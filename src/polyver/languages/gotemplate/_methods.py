@@ -16,7 +16,7 @@ _VERSIONS = FunctionTable("versions")
 
 
 def method_of(value: object, name: str) -> TemplateFunction | None:
-    """Return the method of a value by name, or None."""
+    """Return the method `name` of a time or a version; None if it does not exist."""
     for kind, table in METHODS.items():
         if isinstance(value, kind):
             return table.functions.get(name)

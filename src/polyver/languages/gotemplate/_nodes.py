@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class TemplateNode:
-    """A node, from one position in the source to another."""
+    """A node of a parsed template. `at` and `end` are the positions of its text in the source."""
 
     at: int
     end: int
@@ -64,7 +64,7 @@ class TemplateIdentifier(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateFieldName:
-    """One field name in a chain of fields."""
+    """One name in a chain of fields, such as `b` in `.a.b`."""
 
     name: str
     at: int
@@ -72,14 +72,14 @@ class TemplateFieldName:
 
 @dataclass(slots=True)
 class TemplateField(TemplateNode):
-    """Fields of the current value."""
+    """One or more fields of the current value, such as `.a.b`."""
 
     parts: list[TemplateFieldName]
 
 
 @dataclass(slots=True)
 class TemplateVariable(TemplateNode):
-    """A variable, or fields of a variable."""
+    """A variable such as `$x`, or fields of a variable such as `$x.a`."""
 
     name: str
     parts: list[TemplateFieldName]
@@ -95,16 +95,16 @@ class TemplateChain(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateCommand(TemplateNode):
-    """One part of a pipeline: a value, or a function and its arguments."""
+    """One part of a pipeline: a value such as `.name`, or a function and its arguments."""
 
     words: list[TemplateNode]
 
 
 @dataclass(slots=True)
 class TemplatePipeline(TemplateNode):
-    """A chain of commands: each command takes the value of the previous one, as in `.name | upper`.
+    """Commands with `|` between them, such as `.name | upper`; each takes the value before the `|`.
 
-    If there are `variables`, the value of the last command is assigned to them.
+    If there are `variables`, as in `$x := .name`, they get the value of the last command.
     """
 
     commands: list[TemplateCommand]
@@ -117,24 +117,27 @@ class TemplatePipeline(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateText(TemplateNode):
-    """The text between actions."""
+    """Text outside of `{{ }}`, which is rendered unchanged."""
 
     text: str
 
 
 @dataclass(slots=True)
 class TemplateAction(TemplateNode):
-    """An action with a pipeline, whose value is written to the text or assigned to a variable."""
+    """A template action: `{{ … }}` with a pipeline.
+
+    The value of the pipeline is rendered, or assigned to a variable.
+    """
 
     pipeline: TemplatePipeline
 
 
 @dataclass(slots=True)
 class TemplateBranch(TemplateNode):
-    """An `if` or a `with`."""
+    """An `if` or a `with`, and its `else`."""
 
     narrows: bool
-    """True for `with`: inside the block, the value is the current value (`.`)."""
+    """True for `with`: inside its block, the current value (`.`) is the value of the pipeline."""
     pipeline: TemplatePipeline
     inside: list[TemplateNode]
     otherwise: list[TemplateNode] | None

@@ -45,15 +45,19 @@ _SHOWN = {"end": "the end of the template", "}}": "}}", "space": "a space"}
 def parse(
     source: str, name: str, functions: frozenset[str], absent: Callable[[str], str]
 ) -> dict[str, list[TemplateNode]]:
-    """Parse a source; return the nodes of the source and of each template that it defines, by name.
+    """Parse a source; return its nodes, and the nodes of each template that it defines, by name.
 
-    `absent` returns a hint for a function that is not known, or an empty string.
+    `absent` is called with the name of an unknown function. It returns a hint for the error
+    message, or an empty string.
     """
     return _Parser(source, name, functions, absent).parse()
 
 
 class _Ended(TemplateNode):
-    """An `end` or `else`, which marks the end of a block; the parsed tree does not contain it."""
+    """An `end` or `else`.
+
+    The parser uses this node to find the end of a block, and then drops it.
+    """
 
     __slots__ = ("chained", "word")
 
@@ -64,7 +68,7 @@ class _Ended(TemplateNode):
 
 
 class _Parser:
-    """Walks over the tokens of a template."""
+    """Reads the tokens of a template from left to right, and builds the nodes."""
 
     def __init__(
         self, source: str, name: str, functions: frozenset[str], absent: Callable[[str], str]
@@ -99,7 +103,10 @@ class _Parser:
         return self._tokens[min(self._next, len(self._tokens) - 1)]
 
     def _ahead(self, count: int) -> TemplateToken:
-        """Return the token `count` tokens after the next one, not counting spaces."""
+        """Return a later token without taking it: 0 means the next token.
+
+        Spaces are not counted.
+        """
         at = self._next
         while True:
             while self._token(at).kind == "space":
@@ -117,7 +124,7 @@ class _Parser:
         return token
 
     def _skip(self) -> TemplateToken:
-        """Skip spaces and return the next token without taking it."""
+        """Skip spaces; return the token after them, which stays the next token."""
         while self._peek().kind == "space":
             self._next += 1
         return self._peek()
@@ -169,7 +176,7 @@ class _Parser:
         self._body(name, "define clause", at)
 
     def _body(self, name: str, context: str, at: int) -> None:
-        """Parse the body of a template that is defined inside another."""
+        """Parse the body of a template that `define` or `block` defines inside another template."""
         variables, loops = self._variables, self._loops
         self._variables, self._loops = ["$"], 0
         inside, ended = self._items(at)
@@ -318,7 +325,7 @@ class _Parser:
         return TemplatePipeline(first.at, token.at, commands, variables, assigns)
 
     def _declared(self, context: str) -> tuple[list[str], bool]:
-        """Parse the variables before a pipeline.
+        """Parse the variables at the beginning of a pipeline, such as `$x :=`.
 
         Return their names, and True if they are assigned by `=` and not declared by `:=`.
         """

@@ -1,4 +1,4 @@
-"""Writing of values in the form of Go: with `%v`, in quotes, and with one verb of `printf`."""
+"""Writes values as Go does: with `%v`, in quotes, and with one verb of `printf`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _plain(value: object) -> str:
 
 
 def float_text(value: float) -> str:
-    """Write a float with the fewest digits that identify it.
+    """Write a float with the fewest digits that distinguish it from other floats.
 
     >>> float_text(1e6), float_text(100000.0), float_text(-0.0), float_text(math.inf)
     ('1e+06', '100000', '-0', '+Inf')
@@ -131,7 +131,7 @@ def print_lines(budget: RenderBudget, values: Sequence[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FormatSpec:
-    """The flags, the width and the precision of a verb."""
+    """What a format string states about one verb: flags, width and precision, as in `%-8.2f`."""
 
     sharp: bool = False
     zero: bool = False
@@ -152,7 +152,7 @@ class FormatSpec:
         return ("0" if self.zero else " ") * missing + text
 
     def blank(self, text: str) -> str:
-        """Pad a string with spaces, even if the flags request zeros."""
+        """Pad a string to the width with spaces, even if the flags request zeros."""
         missing = " " * ((self.width or 0) - len(text))
         return text + missing if self.minus else missing + text
 
@@ -164,7 +164,7 @@ _BASES = {"d": "d", "v": "d", "b": "b", "o": "o", "O": "o", "x": "x", "X": "X"}
 
 
 def written_int(value: int, verb: str, shape: FormatSpec) -> str | None:
-    """Write an integer in the form of a verb; return None if the verb takes no integer."""
+    """Write an integer as a verb of `printf` does; return None if the verb takes no integer."""
     number = int(value)
     match verb:
         case "c":
@@ -214,7 +214,7 @@ def _prefixed(digits: str, verb: str) -> str:
 
 
 def written_text(text: str, verb: str, shape: FormatSpec) -> str | None:
-    """Write a string in the form of a verb; return None if the verb takes no string."""
+    """Write a string as a verb of `printf` does; return None if the verb takes no string."""
     match verb:
         case "s":
             return shape.padded(shape.cut(text))
@@ -245,7 +245,7 @@ def _hex(text: str, shape: FormatSpec, *, upper: bool) -> str:
 
 
 def written_float(value: float, verb: str, shape: FormatSpec) -> str | None:
-    """Write a float in the form of a verb; return None if the verb takes no float."""
+    """Write a float as a verb of `printf` does; return None if the verb takes no float."""
     verb = {"v": "g", "F": "f"}.get(verb, verb)
     if verb not in "gGfeExXb":
         return None
@@ -318,7 +318,7 @@ def _hexadecimal(value: float, precision: int | None) -> str:
 
 
 def _pointed(text: str, verb: str, shape: FormatSpec) -> str:
-    """Apply the `#` flag: always write a decimal point and all digits of the precision."""
+    """Apply the flag `#` to a float: always write a decimal point, and zeros at the end."""
     found = re.match(r"(0[xX])?([0-9a-fA-F.]*?)([eEpP][+-]\d+)?$", text)
     if found is None:
         return text

@@ -33,10 +33,10 @@ class _Expression:
         budget.spend(self._search.states // _SHARE)
 
     def find(self, text: str, at: int = 0) -> Match | None:
-        """Return the first match.
+        """Return the first match at or after the position `at`; None if there is none.
 
-        The maximum number of steps is subtracted from the budget first; unused steps are then added
-        back.
+        The steps of the search are taken from the budget in advance, at their maximum number. Steps
+        that the search did not use are given back.
         """
         worst = self._search.worst(len(text), len(text) - at + 1)
         self._budget.spend(1 + worst // _SHARE)
@@ -45,7 +45,10 @@ class _Expression:
         return match
 
     def spans(self, text: str, most: int = -1) -> Iterator[Match]:
-        """Yield all matches in order, except an empty match directly after another match."""
+        """Yield the first `most` matches in order, or all matches if `most` is -1.
+
+        An empty match directly after another match is left out, as in Go.
+        """
         at, last, found = 0, -1, 0
         while at <= len(text) and found != most:
             match = self.find(text, at)
@@ -122,7 +125,7 @@ _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))", re.ASCII)
 
 
 def _expanded(new: str, match: Match, text: str) -> Iterator[str]:
-    """Yield the parts of a replacement, in which groups replace `$1` and `${name}`."""
+    """Yield the parts of a replacement; `$1` and `${name}` are replaced by groups of a match."""
     at = 0
     for found in _REFERENCE.finditer(new):
         yield new[at : found.start()]

@@ -1,4 +1,4 @@
-"""Rendering: executes the actions of a template with data, and collects the text."""
+"""Rendering: runs the template actions (`{{ }}`) with data, and collects the text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Rendering(Evaluation):
         self._depth = 0
 
     def run(self, name: str, data: object) -> str:
-        """Render the template `name` with data, and return the text."""
+        """Render the template with this name; return the text. In the template, `.` is `data`."""
         self._variables = [("$", data)]
         self._walk(self._templates[name], data)
         text = "".join(self._written)
@@ -184,7 +184,7 @@ class Rendering(Evaluation):
 
 
 class _Count(Sequence[tuple[object, object]]):
-    """The integers from 0 to `end` - 1, created one by one during a loop."""
+    """The integers from 0 to `end` - 1 for a loop over a number, created one by one."""
 
     def __init__(self, end: int) -> None:
         self._type = type(end)

@@ -18,7 +18,7 @@ TEXTS = FunctionTable("texts")
 
 
 def to_text(budget: RenderBudget, value: object) -> str:
-    """Convert a value to a string."""
+    """Convert any value to a string, as sprig's functions for strings do."""
     return printed(value, budget)
 
 
@@ -230,9 +230,9 @@ _WHITE = re.compile(b"[\t-\r \x85\xa0]")
 
 @TEXTS.add("nospace", "string")
 def _nospace(text: str) -> str:
-    """Remove white space byte by byte, as sprig does.
+    """Remove white space from a string byte by byte, as sprig does.
 
-    This may damage characters that are not ASCII.
+    Characters that are not ASCII consist of several bytes, so they may be damaged.
     """
     content = encoded(text)
     if not _WHITE.search(content):

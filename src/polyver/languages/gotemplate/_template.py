@@ -1,4 +1,4 @@
-"""Templates that are parsed once and rendered many times, and rendering of templates in data."""
+"""Templates that are parsed once and rendered many times, and templates in the fields of data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Template:
         return self._source.name
 
     def render(self, data: object, *, limits: RenderLimits = LIMITS) -> str:
-        """Render the template with data, which is not changed; raise `RenderFailed` on an error.
+        """Render the template with data, and return the text; raise `RenderFailed` on an error.
+
+        The data is not changed.
 
         >>> compile_template("{{ .name | upper }}: {{ len .ports }}").render(
         ...     {"name": "web", "ports": [80, 443]}
@@ -81,8 +83,9 @@ def compile_template(
     """Parse a template; raise `InvalidTemplate` if it is invalid.
 
     `functions` has functions that the template can call in addition to the known functions, or
-    instead of a known function with the same name. They take and return plain data. `missing`
-    selects the value of a missing field: an error, nil (`default`), or the zero value (`zero`).
+    instead of a known function with the same name. These functions take and return plain data.
+    `missing` selects the value of a missing field: an error, nil (`default`), or the zero value
+    (`zero`).
 
     >>> compile_template("{{ .a | uper }}")
     Traceback (most recent call last):
@@ -103,7 +106,7 @@ def compile_template(
 
 
 def _given(name: str, run: Callable[..., object]) -> TemplateFunction:
-    """Wrap a function that was passed to `compile_template`: its errors become template errors."""
+    """Wrap a function of `compile_template`'s caller: its exceptions become template errors."""
 
     def call(*values: object) -> object:
         try:
@@ -120,7 +123,10 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def plain(data: object, path: tuple[str | int, ...] = ()) -> object:
-    """Copy plain data; raise `InvalidData` if the data is not plain."""
+    """Copy plain data; raise `InvalidData` if it contains anything except plain data.
+
+    `path` is the path of the data inside the outer data, for the error message.
+    """
     match data:
         case None | bool():
             return data
@@ -145,7 +151,7 @@ def _copied(data: object, path: tuple[str | int, ...]) -> object:
 
 
 def _number(number: float) -> int | float:
-    """Convert an integer outside 64 bits to a float, as Go does with numbers in JSON."""
+    """Convert an integer outside of 64 bits to a float, as Go does when it reads JSON."""
     if isinstance(number, int) and -(2**63) <= number < 2**63:
         return int(number)
     try:
@@ -174,7 +180,8 @@ def render_value(
 ) -> object:
     """Render each string and each key in plain data as a template; other values are not changed.
 
-    An error names the field: `name.args[0]:1:4`. The limits apply to all strings together.
+    An error states the field, the line and the column: `name.args[0]:1:4`. The limits apply to all
+    strings together.
 
     >>> render_value({"args": ["{{ .pod }}", 3], "{{ .pod }}": True}, {"pod": "a"})
     {'args': ['a', 3], 'a': True}

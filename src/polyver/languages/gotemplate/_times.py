@@ -1,7 +1,7 @@
 """Times in Go's layouts, and template functions for dates.
 
-A layout shows how the time 2006-01-02 15:04:05 is written. Functions that need a clock (`now`,
-`ago`) are left out.
+A layout is an example: it shows how the time 2006-01-02 15:04:05 would be written. Functions that
+need a clock (`now`, `ago`) are left out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def source_text(moment: datetime) -> str:
 
 
 def formatted(moment: datetime, layout: str) -> str:
-    """Write a time in the form that a layout shows."""
+    """Write a time as a layout such as `02 Jan 2006` shows."""
     return _WORD.sub(lambda found: _written(moment, found[0]), layout)
 
 
@@ -157,7 +157,7 @@ _FRACTION = r"(?:[.,](?P<fraction>\d++))?+"
 
 
 def parse_time(layout: str, text: str) -> datetime:
-    """Parse a time by a layout of Go; raise `TemplateFailure` if it does not match."""
+    """Parse a time that is written as a layout shows; raise `TemplateFailure` if it is not."""
     found = _expression(layout).fullmatch(text) if len(text) < 200 else None
     if found is None:
         raise TemplateFailure(
@@ -262,7 +262,7 @@ def _zone(offset: str | None, name: str | None) -> timezone:
 
 
 def duration_text(nanos: int) -> str:
-    """Write a duration, which is given in nanoseconds, in the form of Go.
+    """Write a duration in nanoseconds as Go does.
 
     >>> duration_text(3_723_000_000_000), duration_text(1_500_000), duration_text(0)
     ('1h2m3s', '1.5ms', '0s')
@@ -293,7 +293,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _date_of(value: object) -> datetime:
-    """Convert a time, an RFC 3339 string or seconds since 1970 to a time."""
+    """Convert a value to a time. The value is a time, an RFC 3339 string, or seconds since 1970."""
     match value:
         case datetime():
             return value

@@ -1,7 +1,7 @@
 """The tokens of a template, and the values of its literals.
 
-A token is a text outside of actions, or a name, number, string or sign inside an action. Literals
-are numbers, characters and strings in the syntax of Go.
+A token is either a text outside of `{{ }}`, or a name, number, string or sign inside. Literals are
+numbers, characters and strings in the syntax of Go.
 """
 
 from __future__ import annotations
@@ -238,7 +238,10 @@ class InvalidTemplateLiteral(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TemplateNumber:
-    """A number in a template, as a float and, if it has an integer value, as an integer."""
+    """A number in a template: its text, its value as a float, and as an integer if it is one.
+
+    `whole` is None if the number is no integer.
+    """
 
     text: str
     whole: int | None
@@ -246,7 +249,7 @@ class TemplateNumber:
 
     @property
     def is_real(self) -> bool:
-        """True if the number becomes a float in a place that requires no type."""
+        """True if the number becomes a float where Go does not require a certain type."""
         hexadecimal = re.match("0[xX]", self.text) and not re.search("[pP]", self.text)
         is_char = self.text.startswith("'")
         return not hexadecimal and not is_char and re.search("[.eEpP]", self.text) is not None
@@ -261,7 +264,7 @@ _SPECIAL = re.compile(r"(?i)([+-]?)(inf|infinity|nan)")
 
 
 def parse_int(text: str) -> int | None:
-    """Parse a 64-bit integer in any syntax of Go; return None if the string is no such integer.
+    """Parse a 64-bit integer in any of Go's notations; return None for any other string.
 
     >>> parse_int("0x_ff"), parse_int("0644"), parse_int("08"), parse_int("1_000")
     (255, 420, None, 1000)
@@ -283,7 +286,7 @@ def _integer(text: str) -> int | None:
 
 
 def parse_float(text: str) -> float | None:
-    """Parse a float in any syntax of Go, but without underscores; return None if it is invalid.
+    """Parse a float in any of Go's notations, except with underscores; None for any other string.
 
     >>> parse_float("1e3"), parse_float("0x1p-2"), parse_float("1e999"), parse_float(".")
     (1000.0, 0.25, None, None)
@@ -301,7 +304,10 @@ def parse_float(text: str) -> float | None:
 
 
 def read_number(text: str, kind: str) -> TemplateNumber:
-    """Parse a number in a template; raise `InvalidTemplateLiteral` if it is invalid."""
+    """Parse a number in a template; raise `InvalidTemplateLiteral` if it is invalid.
+
+    `kind` is the kind of its token.
+    """
     if kind == "char":
         code = _char(text)
         return TemplateNumber(text, code, float(code))

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class TemplateFailure(Exception):
-    """An error in a template function; the caller adds the position in the template."""
+    """A template function failed. The caller of the function adds the position in the template."""
 
     def __init__(self, fact: str, hint: str = "") -> None:
         super().__init__(fact)
@@ -72,15 +72,15 @@ class Lists(list[Any]):
 
 
 class NilList(list[Any]):
-    """Go's nil list, which is printed as an empty list and is null in JSON."""
+    """A list that is nil in Go: it is printed as an empty list, and as null in JSON."""
 
 
 class NilStrings(Strings):
-    """A nil list of strings."""
+    """A list of strings that is nil in Go."""
 
 
 class NilDict(dict[str, Any]):
-    """Go's nil map, to which no key can be added."""
+    """A mapping that is nil in Go: no key can be added to it."""
 
 
 class Texts(dict[str, Any]):
@@ -128,7 +128,7 @@ _TYPES: Final[dict[type, tuple[str, str]]] = {
 
 
 def type_of(value: object) -> str:
-    """Return Go's name for the type of a value.
+    """Return Go's name for the type of a value, such as `map[string]interface {}`.
 
     >>> type_of(1), type_of(Int(1)), type_of({})
     ('int64', 'int', 'map[string]interface {}')
@@ -137,7 +137,7 @@ def type_of(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Return Go's name for the kind of a value."""
+    """Return Go's name for the kind of a value, such as `map` for every mapping."""
     return _TYPES[type(value)][1]
 
 
@@ -145,20 +145,23 @@ _TRUE: Final[dict[str, Callable[[Any], bool]]] = {"struct": lambda _: True, "ptr
 
 
 def is_true(value: object) -> bool:
-    """Report whether a value counts as true: it is not nil, zero, false or empty."""
+    """Report whether a value counts as true in `if`: it is not nil, zero, false or empty."""
     return _TRUE.get(kind_of(value), bool)(value)
 
 
 def encoded(text: str) -> bytes:
-    """Convert a string to bytes; lone surrogates become bytes again (see `decoded`)."""
+    """Convert a string to bytes of UTF-8.
+
+    A lone surrogate becomes the byte for which `decoded` made it.
+    """
     return text.encode("utf-8", "surrogateescape")
 
 
 def decoded(content: bytes) -> str:
-    """Convert bytes to a string; bytes that are not UTF-8 become lone surrogates."""
+    """Convert bytes to a string. Each byte that is not UTF-8 becomes a lone surrogate."""
     return content.decode("utf-8", "surrogateescape")
 
 
 def wrapped(number: int) -> int:
-    """Reduce a number to signed 64 bits, as Go's arithmetic does on overflow."""
+    """Reduce a number to signed 64 bits: on overflow it starts again at the other end, as in Go."""
     return (number + 2**63) % 2**64 - 2**63

@@ -22,7 +22,7 @@ _LONGEST: Final = 240  # `SemVer` accepts 256 characters, so zeros can be added
 
 
 def parse_version(text: str) -> Version:
-    """Parse a version, which may have a leading `v` and fewer than three numbers."""
+    """Parse a version. It may have a leading `v`, and fewer than three numbers: `v1.2`."""
     found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None or any(len(found[each] or "") > 19 for each in (1, 2, 3)):
         raise TemplateFailure("Invalid Semantic Version")
@@ -48,7 +48,7 @@ class _Constraint:
     operator: str
     version: Version
     depth: int
-    """The number of parts that the constraint gives: 2 for `1.2`, 0 for `*`."""
+    """The number of version parts in the constraint: 2 for `1.2`, 0 for `*`."""
 
     def check(self, version: Version) -> bool:
         if version.pre and not self.version.pre and (self.operator != "!=" or self.depth < 3):

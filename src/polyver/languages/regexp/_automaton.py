@@ -1,9 +1,9 @@
 """Nondeterministic automata that read a string once, so that matching takes linear time.
 
-`Automaton` reports whether a pattern matches. `Finder` finds the span of a match. It chooses the
-same match as Go: the leftmost match. If several matches begin at the same position, it chooses the
-match that a backtracking search would find first. `Finder` advances all alternatives together, the
-preferred alternatives first.
+`Automaton` reports whether a pattern matches. `Finder` finds the span of a match. `Finder` chooses
+the same match as Go: the leftmost match. If several matches begin at the same position, it chooses
+the match that a backtracking search would find first. `Finder` advances all alternatives together,
+the preferred alternatives first.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ _PLAIN = ("", "begin", "end")
 
 
 class Automaton:
-    """A pattern as numbered states; transitions between sets of states are cached."""
+    """A pattern as numbered states.
+
+    Transitions between sets of states are computed once and cached.
+    """
 
     def __init__(self, tree: RegexpNode) -> None:
         self._moves: list[tuple[Charset, int] | None] = []
         """For each state: the characters that it accepts, and the next state."""
         self._free: list[list[tuple[str, int]]] = []
-        """For each state: its transitions without a character, the preferred transitions first.
+        """For each state: the transitions that read no character, the preferred transitions first.
 
-        Each transition has a condition, or "", and the next state.
+        A transition is a pair: the condition on the position, such as `end` ("" for none), and the
+        next state.
         """
         self._start = self._build(tree, ACCEPTED)
         self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
@@ -49,7 +53,10 @@ class Automaton:
         return len(self._moves) - 1
 
     def _build(self, node: RegexpNode, then: int) -> int:
-        """Add the states of a node, which lead to the state `then`; return the first of them."""
+        """Add the states for a node, and return the first of them.
+
+        After a match of the node, they lead to the state `then`.
+        """
         match node:
             case SingleCharacter(chars):
                 state = self._state()
@@ -76,7 +83,7 @@ class Automaton:
         raise AssertionError(node)
 
     def _marked(self, mark: str, then: int) -> int:
-        """Add a state at which a group begins or ends."""
+        """Add a state for the beginning (`(1`) or the end (`)1`) of a group; it leads to `then`."""
         state = self._state()
         self._free[state].append((mark, then))
         return state
@@ -95,7 +102,10 @@ class Automaton:
         return then
 
     def _endless(self, node: Repeat, end: int) -> int:
-        """Add the states of a repeat without an upper bound."""
+        """Add the states of a repeat without an upper bound, such as `a*`.
+
+        Return the first of them.
+        """
         loop = self._state()
         inside = self._build(node.part, loop)
         self._choose(loop, inside, end, node)
@@ -144,7 +154,10 @@ class Automaton:
         return after
 
     def _reached(self, states: frozenset[int], before: str, after: str) -> frozenset[int]:
-        """Return all states that are reachable without a character at a position of the string."""
+        """Return the given states, and all states to which they lead without reading a character.
+
+        `before` and `after` are the characters around the position in the string.
+        """
         found = {self._start, *states}
         waiting = list(found)
         while waiting:
@@ -157,7 +170,10 @@ class Automaton:
 
 
 def holds(what: str, before: str, after: str) -> bool:
-    """Report whether the position between the characters `before` and `after` meets a condition."""
+    """Report whether a position meets a condition such as `line-end`.
+
+    `before` and `after` are the characters around the position; "" at the ends of the string.
+    """
     match what:
         case "begin":
             return not before
@@ -174,7 +190,10 @@ def holds(what: str, before: str, after: str) -> bool:
 
 
 class Finder(Automaton):
-    """An automaton that finds the span of a match. Its states have an order of preference."""
+    """An automaton that finds the span of a match.
+
+    It tries preferred alternatives first, as Go does.
+    """
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """Return the span of the first match at or after a position."""

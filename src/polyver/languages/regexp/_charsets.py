@@ -12,11 +12,17 @@ _END = 0x10FFFF
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """A set of characters: ranges, general categories and scripts, or their complement."""
+    """A set of characters: ranges, general categories and scripts.
+
+    If `negated` is True, the set has all other characters.
+    """
 
     ranges: tuple[tuple[int, int], ...] = ()
     properties: tuple[tuple[str, bool], ...] = ()
-    """Names of categories (`Lu`, `L`) or scripts (`Greek`), and whether each is negated."""
+    """Names of categories (`Lu`, `L`) or scripts (`Greek`).
+
+    The flag is True if the characters outside of the category or script belong to the set.
+    """
     negated: bool = False
     folds: bool = False
 
@@ -103,7 +109,7 @@ POSIX = {
 
 
 def without(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges of all characters outside of the given ranges."""
+    """Return the ranges of all characters that are in none of these ranges."""
     rest: list[tuple[int, int]] = []
     start = 0
     for low, high in sorted(ranges):

@@ -1,10 +1,10 @@
-"""Regular expressions of Go's package `regexp`, matched in linear time.
+r"""Regular expressions of Go's package `regexp`, matched in linear time.
 
-The syntax is close to Python's and differs in details: `$` is the end of the string, `\\d` and
-`\\b` are ASCII only, flags may stand anywhere, and there is no lookaround. Go matches in linear
-time; Python's `re` may take exponential time on a string that an attacker chose. So a pattern is
-parsed here. If `re` needs a bounded number of steps for a string, `re` searches the string.
-Otherwise, an automaton searches it.
+The syntax is close to Python's and differs in details: `$` is the end of the string, `\d` and `\b`
+are ASCII only, flags may stand anywhere, and there is no lookaround. Go matches in linear time;
+Python's `re` may take exponential time on a string that an attacker chose. So a pattern is parsed
+here first. If Python's `re` needs only a limited number of steps for the pattern and the length of
+a string, it searches the string. Otherwise, an automaton searches the string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from polyver.languages.values.step_budget import spend
 __all__ = ["CompiledPattern", "InvalidPattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _STATES = 10
-"""The number of automaton states per character that count as one step."""
+"""An automaton with this number of states needs about one step for each character that it reads."""
 
 
 class CompiledPattern:
@@ -34,7 +34,7 @@ class CompiledPattern:
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
         self._longest = longest_quick(tree)
-        """The longest string for which Python's `re` is used; -1 if `re` is never used."""
+        """The maximum length of a string that Python's `re` searches; -1 if it searches none."""
 
     @property
     def states(self) -> int:
@@ -61,7 +61,10 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """Return the texts of the first `most` matches without overlaps; of all if `most` is -1."""
+        """Return the text of each match, at most `most` matches (-1: all).
+
+        Matches do not overlap.
+        """
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:
@@ -99,7 +102,9 @@ def read_pattern(pattern: str) -> CompiledPattern:
 
 
 def python_pattern(pattern: str) -> str | None:
-    """Convert a pattern to the syntax of Python's `re`; return None if that is impossible.
+    """Convert a pattern to the syntax of Python's `re`.
+
+    Return None if `re` cannot express the pattern.
 
     >>> python_pattern("a$")
     '(?:[a]\\\\Z)'

@@ -15,7 +15,7 @@ __all__ = ["Match", "Search", "read_search"]
 
 Span = tuple[int, int]
 _Marks = tuple[tuple[str, int], ...]
-"""Where groups began and ended so far: `("(1", 4)` means that group 1 began at position 4."""
+"""Where groups begin and end: `("(1", 4)` means that group 1 begins at position 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class GroupFinder(Automaton):
     """An automaton that finds the span of a match and of its groups."""
 
     def find_groups(self, text: str, start: int) -> tuple[tuple[Span, dict[int, Span]] | None, int]:
-        """Return the first match at or after a position, and the number of characters read."""
+        """Return the first match at or after a position, and the number of characters read.
+
+        A match is its span and the spans of its groups; None if nothing matches.
+        """
         walks: dict[int, tuple[int, _Marks]] = {}
         found: tuple[Span, _Marks] | None = None
         at = start
@@ -103,13 +106,16 @@ class Search:
         """The number of states of the automaton."""
 
     def worst(self, length: int, places: int) -> int:
-        """Return the maximum number of steps of a search that tries `places` positions."""
+        """Return the maximum number of steps of a search that begins at `places` positions.
+
+        `length` is the length of the searched string.
+        """
         if self._quick is not None and length <= self._longest:
             return int(self._tree.attempts(length)) * places
         return self.states * places
 
     def find(self, text: str, start: int = 0) -> tuple[Match | None, int]:
-        """Return the first match at or after a position, and the maximum number of steps taken."""
+        """Return the first match at or after a position, and an upper bound of its steps."""
         if self._quick is None or len(text) > self._longest:
             return self._walk(text, start)
         found = self._quick.search(text, start)

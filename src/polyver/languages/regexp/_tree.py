@@ -30,7 +30,10 @@ class RegexpNode:
         raise NotImplementedError
 
     def attempts(self, length: int) -> float:  # noqa: ARG002 - used by subclasses
-        """Return the maximum number of attempts of Python's `re` at one position of a string."""
+        """Return how many ways Python's `re` may try, at most, at one position of a string.
+
+        `length` is the length of the string.
+        """
         return 1
 
     def is_anchored(self) -> bool:
@@ -83,7 +86,7 @@ class Concatenation(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Branch(RegexpNode):
-    """Alternatives, the preferred alternative first."""
+    """Alternatives, such as `a|b`. The first alternative that matches is preferred."""
 
     options: tuple[RegexpNode, ...]
 
@@ -102,7 +105,7 @@ class Repeat(RegexpNode):
     least: int
     most: int | None
     lazy: bool = False
-    """True if fewer repeats are preferred. The preference changes only the span of a match."""
+    """True if fewer repeats are preferred, as in `a*?`. This changes only the span of a match."""
 
     def source(self) -> str | None:
         inside = self.part.source()
@@ -138,19 +141,22 @@ class Capture(RegexpNode):
 
 
 _MOST_STEPS = 200_000
-"""The maximum number of steps that Python's `re` may need for a string: some milliseconds."""
+"""The maximum number of steps that Python's `re` may need for one string.
+
+This number of steps takes some milliseconds.
+"""
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """Return a length of strings for which Python's `re` needs few steps; -1 if there is none.
+    """Return the maximum length of strings that Python's `re` searches with few steps.
 
-    This is the greatest power of two that meets the condition.
+    The result is a power of two, or -1 if even short strings need many steps.
     """
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 
 def _is_bounded(tree: RegexpNode, length: int) -> bool:
-    """Report whether Python's `re` needs few steps to search a string of this length."""
+    """Report whether Python's `re` needs at most `_MOST_STEPS` for a string of this length."""
     places = 1 if tree.is_anchored() else length + 1
     return tree.attempts(length) * places <= _MOST_STEPS
 
@@ -172,7 +178,10 @@ def may_be_empty(tree: RegexpNode) -> bool:
 
 
 def repeats_nothing(tree: RegexpNode) -> bool:
-    """Report whether a part that may be empty is repeated; Python's `re` then differs from Go."""
+    """Report whether the pattern repeats a part that may be empty, such as `(a*)*`.
+
+    Python's `re` and Go find different groups for such patterns.
+    """
     match tree:
         case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))

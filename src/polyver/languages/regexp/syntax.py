@@ -57,7 +57,7 @@ def parse(pattern: str) -> RegexpNode:
 
 
 def parse_groups(pattern: str) -> tuple[RegexpNode, dict[str, int]]:
-    """Parse a pattern and keep its groups; return the tree and the numbers of named groups."""
+    """Parse a pattern and keep its groups; return its tree, and the number of each named group."""
     parser = _Parser(pattern, groups=True)
     return parser.parse(), parser.names
 
@@ -83,7 +83,7 @@ def _bad_escape(rest: str) -> InvalidPattern:
 
 
 def _is_repeatable(node: RegexpNode, most: int) -> bool:
-    """Report whether the product of nested repeats is at most `most`."""
+    """Report whether nested repeats, such as `(a{10}){20}`, repeat a part at most `most` times."""
     match node:
         case Repeat(part, least, end):
             times = least if end is None else end

@@ -1,4 +1,7 @@
-"""Values that kube-apiserver parses and stores in a canonical form: quantities, times, base64."""
+"""Values that kube-apiserver stores in a canonical form: quantities, times, base64.
+
+For example, the quantity `1000m` is stored as `1`.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ def quantity(text: str, *, least: Decimal = _NANO) -> str:
 
 
 def _interpret(suffix: str) -> tuple[str, int]:
-    """Return the form (decimal, binary or exponent) and the exponent of a suffix."""
+    """Return the form and the exponent of a suffix: `("binary", 20)` for `Mi`.
+
+    The form is `decimal`, `binary` or `exponent`; the exponent is a power of ten or of two.
+    """
     if suffix in _DECIMAL:
         return "decimal", _DECIMAL[suffix]
     if suffix in _BINARY:
@@ -58,9 +64,10 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _is_canonical(digits: str, scale: int, form: str) -> bool:
-    """Report whether kube-apiserver stores a quantity with the text that the client wrote.
+    """Report whether kube-apiserver stores a quantity exactly as the client wrote it.
 
-    As in kube-apiserver, only the last digits, the scale and the number of digits decide this.
+    As in kube-apiserver, only the digits at the end, the scale and the number of digits decide
+    this.
     """
     if form == "binary":
         return len(digits) + scale * 3 // 10 <= 14 and scale % 10 == 0 and int(digits) & 7 != 0
@@ -218,7 +225,10 @@ def base64_problem(text: str) -> str:
 
 
 def _base64_end(text: str) -> int | None:
-    """Return the position of the first invalid byte; line breaks are allowed everywhere."""
+    """Return the position of the first byte that is not valid base64; None if all are valid.
+
+    Line breaks are allowed everywhere.
+    """
     held = 0  # characters of the current group of four
     for at, character in enumerate(text):
         if character in _ALPHABET:

@@ -1,6 +1,6 @@
 """Checks of the string formats in schemas, such as `date-time`, with kube-apiserver's rules.
 
-As in kube-apiserver, strings of any other format are not checked.
+As in kube-apiserver, a string whose format is not in this module is not checked.
 """
 
 from __future__ import annotations
@@ -271,7 +271,9 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def text_format(name: str) -> Callable[[str], bool] | None:
-    """Return the function that checks a format, or None; dashes in the name are ignored.
+    """Return the function that checks a format; None for an unknown format.
+
+    Dashes in the name of the format are ignored.
 
     >>> date = text_format("date")
     >>> date is not None and date("2020-02-30")

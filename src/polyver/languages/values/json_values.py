@@ -1,8 +1,8 @@
 """Parses JSON as kube-apiserver does: reports duplicate keys, and keeps the text of numbers.
 
-The error messages are also those of kube-apiserver. msgspec parses JSON fast, but it does not
-report duplicate keys, for example. So a text that msgspec would not write back unchanged is parsed
-again by a slower parser.
+The error messages are also those of kube-apiserver. msgspec parses JSON fast, but does not report
+duplicate keys, for example. So after msgspec has parsed a text, its result is written as JSON
+again. If this JSON differs from the text, a slower parser parses the text again.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ __all__ = [
 ]
 
 DEEPEST = 200
-"""The maximum nesting of values; the limit protects later code that visits all values."""
+"""The maximum nesting of values: code that visits all values must not recurse too deeply."""
 _MOST_EXPLAINED = 1 << 20  # locating an error is slow in a large body
 
 
 class Undecodable(PolyverError):
-    """The content cannot be decoded; the message is kube-apiserver's."""
+    """A request body cannot be decoded; the message is kube-apiserver's."""
 
     def __init__(self, problem: str, *, unrecognized: bool = False) -> None:
         super().__init__(problem)
         self.unrecognized = unrecognized
-        """True if kube-apiserver reports this error before it knows the kind of the object."""
+        """True if kube-apiserver finds the error before it knows the kind of the object."""
 
 
 class Pairs(list[tuple[str, Any]]):
-    """An object with all its keys, including duplicates."""
+    """The keys and values of a JSON object in order, including duplicate keys."""
 
 
 class Number(float):
-    """A number that is not a 64-bit integer, with its original text."""
+    """A number that is not a 64-bit integer. `text` is the number as it was written in JSON."""
 
     text: str
 
@@ -61,12 +61,16 @@ class Number(float):
 
 
 def read(body: bytes) -> Any:
-    """Parse JSON; `Pairs` keep duplicate keys, and `Number` keeps the text of a number."""
+    """Parse JSON without losing anything that Go would report or show.
+
+    Where plain Python data would lose something, an object becomes `Pairs` with all its keys, and a
+    number becomes a `Number` with its text.
+    """
     return _guarded(body, _read)
 
 
 def read_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Parse JSON to plain data; also return errors for duplicate keys."""
+    """Parse JSON to plain data; return it with an error message for each duplicate key."""
     problems: dict[str, None] = {}
     value = _guarded(body, lambda text: _read_plain(text, problems))
     return value, tuple(problems)
@@ -98,7 +102,10 @@ _LONG = re.compile(rb"[0-9]{19}")
 
 
 def _faithful(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """Parse JSON with msgspec; return `_UNFAITHFUL` if msgspec would not write the same text."""
+    """Parse JSON with msgspec.
+
+    Return `_UNFAITHFUL` if the result, written as JSON again, would not be the same text.
+    """
     if _LONG.search(body):
         return _UNFAITHFUL  # Go's integers have 64 bits, Python's have no limit
     try:
@@ -171,12 +178,16 @@ def _integer(text: str) -> int | Number:
 
 
 def written(number: float) -> str:
-    """Return the text of a number as it was written in JSON."""
+    """Return a number as it was written in JSON, for error messages."""
     return number.text if isinstance(number, Number) else msgspec.json.encode(number).decode()
 
 
 def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
-    """Convert a value to plain data; add an error to `problems` for each duplicate key."""
+    """Convert `Pairs` and `Number` to plain data.
+
+    Add an error message to the keys of `problems` for each duplicate key. `path` is the path of the
+    value.
+    """
     match value:
         case Pairs() | dict():
             found: dict[str, Any] = {}
@@ -194,7 +205,10 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
 
 
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
-    """Convert a number without decimals to an integer, because Go prints it as one."""
+    """Convert a number without decimals to an integer, because Go prints such a number as one.
+
+    `target` is the Go type that the error message names.
+    """
     if not math.isfinite(number):
         raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")
     return _trimmed(number)
@@ -223,7 +237,7 @@ class _Scan:
         self._open: list[str] = []
 
     def problem(self) -> str:
-        """Return the error message, or an empty string."""
+        """Return the error message for the JSON, or an empty string if it is valid."""
         try:
             self._scan()
         except _Wrong as wrong:
@@ -238,7 +252,7 @@ class _Scan:
                 return
 
     def _next(self) -> str:
-        """Return the next character that is not a space."""
+        """Return the next character that is not white space, and move behind it."""
         text = self._text
         while self._at < len(text) and text[self._at] in " \t\r\n":
             self._at += 1
@@ -251,13 +265,16 @@ class _Scan:
         return self._text[self._at - 1]
 
     def _take_more(self) -> str:
-        """Return the next character of an unfinished token; a space at the end of the text."""
+        """Return the next character inside a string, number or word.
+
+        At the end of the text, return a space.
+        """
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:
-        """Skip a value.
+        """Move behind the next value.
 
-        If the value is an object or a list, skip only the first character, and return True.
+        For an object or a list, move only behind its first character, and return True.
         """
         match character := self._next():
             case "{" | "[":
@@ -286,7 +303,7 @@ class _Scan:
         return False
 
     def _key(self) -> None:
-        """Skip a key if the current value is an object."""
+        """Move behind the next key and its colon, if the current value is an object."""
         if self._open[-1] != "{":
             return
         if (character := self._next()) != '"':
@@ -296,7 +313,7 @@ class _Scan:
             raise _Wrong.character(character, "after object key")
 
     def _ended(self) -> bool:
-        """Skip the end of a value; return True at the end of the text."""
+        """Move behind the comma or bracket after a value; return True at the end of the text."""
         while self._open:
             character = self._next()
             if character == ",":

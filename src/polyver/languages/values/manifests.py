@@ -58,7 +58,10 @@ class Document:
         return f"{where}, {dotted(whole)}" if whole else where
 
     def read(self, kind: type[T]) -> T:
-        """Convert the value to a type; raise `InvalidManifest` if it does not fit."""
+        """Convert the value to a type such as a msgspec Struct.
+
+        Raise `InvalidManifest` if it does not fit.
+        """
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
@@ -70,7 +73,7 @@ class Document:
         return Document(without_nulls(self.value), self.source, self._mark, self._path)
 
     def key_was_text(self, *path: str | int) -> bool:
-        """Report whether the last key of a path is a string in YAML, not a number or a boolean."""
+        """Report whether the last key of a path is written as a string, not as a number."""
         return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
@@ -79,7 +82,7 @@ class Document:
         return Document(value, self.source, self._mark_at(path), self._path + path)
 
     def _mark_at(self, path: Path) -> Mark:
-        """Return the mark of the value at a path, or of its nearest existing parent."""
+        """Return the line information of the value at a path, or of its nearest existing parent."""
         mark = self._mark
         for step in path:
             if step not in mark.inside:
@@ -108,16 +111,16 @@ def dotted(path: Path) -> str:
 
 
 def problem_of(error: msgspec.ValidationError, value: object) -> tuple[str, Path, str]:
-    """Convert a validation error of msgspec to a fact, the path of the field, and a hint."""
+    """Convert a validation error of msgspec to the parts of our error: fact, path and hint."""
     fact, _, where = str(error).partition(" - at ")
     return _plain(fact), _steps(where.strip("`"), value, fact), _advice(fact)
 
 
 def _steps(where: str, value: object, fact: str) -> Path:
-    """Parse the path in a message of msgspec, such as `$.spec.versions[0].version`.
+    """Read the path in a message of msgspec, such as `$.spec.versions[0].version`.
 
-    msgspec does not name the key of a mapping. The path then has the first key whose value has the
-    wrong type.
+    For a value in a mapping, msgspec writes `[...]` instead of the key. The path then has the first
+    key whose value has the wrong type.
     """
     known, unknown, _ = where.partition("[...]")
     found = re.findall(r"\[(\d+)\]|\.([^.\[\]]+)", known)
@@ -190,11 +193,11 @@ def load_manifests(text: str, source: str) -> list[Document]:
 
 
 _TIME = "tag:yaml.org,2002:timestamp"
-"""The YAML tag of timestamps. kubectl reads timestamps as strings; other readers do not."""
+"""The YAML tag of timestamps. kubectl reads a timestamp as a string, other YAML readers do not."""
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every string that kubectl or another reader would read as another type."""
+    """Writes YAML; quotes each string that kubectl or others would read as another type."""
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
         tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]

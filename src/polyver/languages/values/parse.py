@@ -1,8 +1,8 @@
 """Parses YAML, as kubectl reads it, and JSON to plain data with line numbers.
 
 The constructors of PyYAML follow YAML 1.1, from which kubectl's library differs in some points.
-They also accept duplicate keys and any depth. So this module builds the values from the events of
-PyYAML's parser.
+PyYAML also accepts duplicate keys and any depth. So this module builds the values from the events
+of PyYAML's parser.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def _integer(digits: str) -> int | None:
 
 
 def number(value: float, text: str) -> str | int | float:
-    """Return the number that a float becomes in JSON.
+    """Return a float in the form that it has in JSON: an integer if it has no decimals.
 
-    A float without decimals becomes an integer. For NaN and infinity, return `text`.
+    Return `text` for NaN and infinity, which JSON cannot express.
     """
     if not math.isfinite(value):
         return text
@@ -107,7 +107,7 @@ class InvalidManifest(PolyverError):
 
 
 class Mark:
-    """The line of a value in the text, and the marks of the values inside it."""
+    """Where a value is in the text: its line, and the marks of the values inside it."""
 
     __slots__ = ("inside", "key_was_text", "line")
 
@@ -129,10 +129,10 @@ class YamlReader:
     def __init__(
         self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
     ) -> None:
-        """Prepare to parse `text`; errors name `source`.
+        """Prepare to parse `text`; errors name `source`, such as the file name.
 
-        A duplicate key is an error. But if the list `doubled` is given, each duplicate key and its
-        line are added to the list instead.
+        A duplicate key raises an error, unless the list `doubled` is given: then each duplicate key
+        and its line are added to this list.
         """
         self._doubled = doubled
         self._source = source
@@ -245,7 +245,10 @@ class YamlReader:
         value: object,
         value_mark: Mark,
     ) -> None:
-        """Add the keys of the mappings after `<<`, except keys that the mapping itself has."""
+        """Add the keys of the mappings after the merge key `<<` to `fields`.
+
+        Keys that the mapping itself has stay unchanged.
+        """
         if isinstance(value, list):
             for number, item in enumerate(value):
                 self._merge(fields, inside, item, value_mark.inside[number])
@@ -306,7 +309,7 @@ def _problem(error: Exception) -> str:
 def read_json(text: str, source: str) -> object:
     """Parse a JSON text; return None if the text is not JSON.
 
-    Raise `RefusedManifest` for a duplicate key and for too deep nesting.
+    Raise `RefusedManifest` if a key is duplicate, or if values are nested too deeply.
     """
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -333,7 +336,10 @@ def read_json(text: str, source: str) -> object:
 
 
 def _json_number(text: str) -> int | float:
-    """Read a JSON number like a plain scalar of YAML; raise ValueError for NaN and infinity."""
+    """Convert a JSON number in the same way as a plain scalar of YAML.
+
+    Raise ValueError for NaN and infinity.
+    """
     found = scalar(text)
     if not isinstance(found, int | float):
         raise ValueError(f"{text} is not a number that JSON has")  # noqa: TRY004 - as json does

@@ -1,7 +1,7 @@
 """An allowance of steps, so that the validation of an object does not block the event loop.
 
-An object is first validated on the event loop, with an allowance. If the validation needs more
-steps, it is stopped and repeated in a worker thread, without an allowance.
+An object is first validated on the event loop, with a limited number of steps (the allowance). If
+the validation needs more steps, it is stopped and repeated in a worker thread, without a limit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def allowed() -> int | None:
 
 
 def spend(steps: int) -> None:
-    """Take steps from the allowance before executing them; raise `OverAllowance` if it is spent."""
+    """Take `steps` from the allowance, before the caller executes them.
+
+    Raise `OverAllowance` if too few steps are left. Without an allowance, do nothing.
+    """
     left = _left.get()
     if left is not None:
         left[0] -= steps

@@ -35,7 +35,7 @@ ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
 }
-"""Characters that are escaped inside quotes, with their escapes."""
+"""The characters that quoted strings cannot contain directly, with the escapes to write instead."""
 _HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 _LARGEST = 2**53 - 1
 
@@ -63,7 +63,7 @@ def _escaped(char: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Write a value in the form of error messages.
+    """Write a value as error messages show it.
 
     >>> shown("a"), shown(1e-7), shown(5.0), shown([1.0, "<"]), shown(None)
     ('"a"', '1e-07', '5', '[1,"\\\\u003c"]', 'null')
@@ -78,7 +78,7 @@ def shown(value: Any) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """Write a number or a boolean in the form of error messages.
+    """Write a number or a boolean as error messages show it.
 
     >>> number_text(100000.0), number_text(1e6), number_text(0.5), number_text(True)
     ('100000', '1e+06', '0.5', 'true')
@@ -91,7 +91,10 @@ def number_text(value: int | float) -> str:
 
 
 def _float(value: float, *, smallest: float, largest: float) -> str:
-    """Write a number in its shortest form; use an exponent outside of the given bounds."""
+    """Write a float with as few digits as possible.
+
+    Below `smallest` and from `largest` on, it is written with an exponent.
+    """
     number = Decimal(repr(value))
     if value == 0 or smallest <= abs(value) < largest:
         text = f"{number:f}"
@@ -103,7 +106,7 @@ def _float(value: float, *, smallest: float, largest: float) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as JSON, in the form in which error messages show objects and lists."""
+    """Write a value as JSON, as error messages show objects and lists."""
     match value:
         case dict():
             pairs = (f"{json_text(str(key))}:{json_text(value[key])}" for key in sorted(value))
@@ -121,7 +124,7 @@ def json_text(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """Write a float in the form of Go's JSON.
+    """Write a float as Go's JSON encoder does.
 
     >>> float_text(1e-6), float_text(1e-7), float_text(1e21)
     ('0.000001', '1e-07', '1e+21')
@@ -135,12 +138,15 @@ def fits_int64(value: int) -> bool:
 
 
 def as_number(value: int | float) -> int | float:
-    """Convert an integer outside int64 to a float, as kube-apiserver does; keep other numbers."""
+    """Convert an integer that does not fit int64 to a float, as kube-apiserver does.
+
+    Return other numbers unchanged.
+    """
     return value if isinstance(value, float) or fits_int64(value) else float(value)
 
 
 def is_integral(value: float) -> bool:
-    """Report whether a float is an integer, except for a tiny difference."""
+    """Report whether a float is an integer, or differs from one only by a rounding error."""
     if not math.isfinite(value) or abs(value) > _LARGEST:
         return False
     rounded = float(round(value))
@@ -165,7 +171,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def without_nulls(value: Any) -> Any:
-    """Remove nulls from all mappings in plain data; nulls in lists stay.
+    """Remove each key whose value is null from mappings in plain data. Nulls in lists stay.
 
     >>> without_nulls({"a": [None, {"b": None}], "c": None})
     {'a': [None, {}]}

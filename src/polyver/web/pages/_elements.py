@@ -35,12 +35,12 @@ _LEVELS = {"error": "Error", "warning": "Deprecated", "note": _NOT_USED.capitali
 
 
 def without_users(data: Data) -> str:
-    """Return the text for a lineage or a release without references."""
+    """Return the text to show for a lineage or a release that no reference uses."""
     return _NOT_USED if data["counted"] else "not counted"
 
 
 def address(path: str, **query: str | int) -> str:
-    """Build a URL on the page, without empty parameters.
+    """Build a URL of the page from a path and parameters; parameters without a value are left out.
 
     >>> address("/dependents/Application default/shop", q="", page=2)
     '/dependents/Application%20default/shop?page=2'
@@ -51,7 +51,7 @@ def address(path: str, **query: str | int) -> str:
 
 
 def lineage_address(about: Data, **query: str | int) -> str:
-    """Return the address of a lineage."""
+    """Build the URL of the page of one lineage."""
     return address(f"/lineages/{about['capability']}/{about['path']}", **query)
 
 
@@ -101,7 +101,10 @@ def table(
 
 
 def attention(concerns: Sequence[Data], *, total: int = 0, named: bool = True) -> Html | None:
-    """Build the list of concerns, the worst first."""
+    """Build the list of concerns (what needs attention), the worst first; None if there are none.
+
+    `total` is the number of all concerns, if the list has only the first ones.
+    """
     if not concerns:
         return None
     items = [_concern(each, named=named) for each in concerns]
@@ -132,7 +135,7 @@ def _concern(each: Data, *, named: bool) -> Html:
 
 
 def search(action: str, text: str, label: str, **kept: str) -> Html:
-    """Return a search field."""
+    """Build a search field; `kept` are further parameters that the search request keeps."""
     hidden = [tag("input", type="hidden", name=n, value=v) for n, v in kept.items() if v]
     field = tag(
         "input",
@@ -173,7 +176,7 @@ def empty(text: str) -> Html:
 
 @dataclass(frozen=True, slots=True)
 class PageLayout:
-    """The properties of a page other than its content."""
+    """The parts of a page around its content, such as the navigation and the live state."""
 
     path: str
     runs: bool = False

@@ -53,7 +53,7 @@ def _attention(data: Data) -> Html | None:
 
 
 def crumbs(capability: str) -> Html:
-    """Return the breadcrumb navigation."""
+    """Build the navigation links above the title, to the list of lineages of a capability."""
     link = tag("a", capability, href=address("/", capability=capability))
     return tag(
         "nav", tag("a", "Lineages", href="/"), " › ", link, class_="crumbs", aria_label="breadcrumb"
@@ -202,7 +202,10 @@ def _nobody(data: Data) -> str:
 
 
 def answer(row: Data) -> list[Child]:
-    """Build the HTML for the release of a reference, with the reason and warnings."""
+    """Build the HTML for the release that a reference gets, with the reason and warnings.
+
+    For an unresolved reference, build the error and its hint.
+    """
     if "problem" in row:
         hint = tag("p", row["hint"], class_="hint") if row.get("hint") else None
         return [tag("span", row["problem"], class_="bad"), hint]
@@ -218,7 +221,7 @@ def answer(row: Data) -> list[Child]:
 
 
 def moves(row: Data) -> Html | None:
-    """Build a note if a reference still uses another release than its selector resolves to."""
+    """Build a note if a reference still uses another release than it now resolves to."""
     if "uses" not in row:
         return None
     return tag("p", f"uses {row['uses']} until the move is done", class_="warn")

@@ -1,4 +1,4 @@
-"""The list of runs with their progress, and the page of one run with the recorded versions."""
+"""The list of runs with their progress, and the page of one run with the versions that it uses."""
 
 from __future__ import annotations
 

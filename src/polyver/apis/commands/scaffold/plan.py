@@ -25,7 +25,7 @@ from polyver.languages.values.names import dns_1035_label_problems, dns_subdomai
 __all__ = ["NewApi", "ScaffoldPlan", "plan"]
 
 _USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
-"""Names that the generated code uses already. The variable of a kind must have another name."""
+"""Names that the generated code uses. The variable of a kind must not have one of these names."""
 _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
@@ -57,11 +57,14 @@ class NewApi:
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldPlan:
-    """The files to write, and the decisions to print for a new version of an existing kind."""
+    """The files to write, and what the command decided for a new version of an existing kind."""
 
     files: Sequence[File]
     added: AddedVersion | None = None
-    """The decisions about a new version of an existing kind; None for a new kind."""
+    """The decisions for a new version of an existing kind, which the command prints.
+
+    None for a new kind.
+    """
 
 
 def plan(project: Project, api: NewApi) -> ScaffoldPlan:

@@ -51,7 +51,7 @@ class Project:
         return [f"{self.package()}.kinds"] if self.kinds is None else self.kinds
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the current folder; a path outside of it is unchanged."""
+        """Return a path relative to the current folder; return an outside path unchanged."""
         here = Path.cwd()
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -85,7 +85,8 @@ class Project:
     def home(self) -> KindsPackage:
         """Return the package to which new kinds are added.
 
-        It is the first name in the project's list that is a package, or that can become a package.
+        It is the first entry of the project's list of kinds that is a package, or for which a
+        package can be created.
         """
         for entry in self._entries():
             if found := self._home(entry):
@@ -172,7 +173,7 @@ class Project:
         )
 
     def _check(self, text: str, module: str) -> None:
-        """Raise an error unless the new text lists the module, and is otherwise unchanged."""
+        """Raise an error unless the new text lists the module, and has no other change."""
         try:
             found = tomllib.loads(text)
         except ValueError:
@@ -190,9 +191,9 @@ class Project:
 
 
 def _may_declare(file: Path) -> bool:
-    """Report whether to parse a file.
+    """Report whether to parse a file as one that may declare kinds.
 
-    A file that cannot be read is parsed, so that an error is raised.
+    A file that cannot be read is parsed too: parsing it raises the error for the user.
     """
     try:
         content = file.read_bytes()
@@ -207,7 +208,7 @@ def _is_path(entry: str, root: Path) -> bool:
 
 
 def _filled(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the parsed pyproject.toml without empty `tool` tables."""
+    """Return the parsed pyproject.toml without empty `tool` tables, for comparing two of them."""
     tool = {name: each for name, each in table(said, "tool").items() if each != {}}
     return {**said, "tool": tool}
 

@@ -23,14 +23,17 @@ from polyver.core import listed
 __all__ = ["AddedVersion", "add_import", "add_version"]
 
 _KEPT = ("columns", "status", "scale", "selectable")
-"""The arguments of `version` that describe fields. They are copied; stages and `hub` are not."""
+"""The arguments of `@kind.version(…)` that a new version takes over from the copied version.
+
+They describe fields. Other arguments, such as `served`, `deprecated` and `hub`, are not copied.
+"""
 _METHODS = ("convert_to", "convert_from")
 _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class AddedVersion:
-    """The text of a module with the new version, and the decisions to report to the user."""
+    """The text of a module with the new version added, and the decisions to print."""
 
     text: str
     source: str
@@ -39,7 +42,10 @@ class AddedVersion:
     has_spec: bool
     """True if the class of the copied version declares a spec."""
     extend: str = ""
-    """The function that converts between all versions; the user must add the new version to it."""
+    """The name of the user's function that converts between all versions; empty if there is none.
+
+    The user must extend this function, so that it also converts the new version.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,11 @@ def _said(version: FoundVersion, source: PythonSource) -> bool | None:
 
 
 def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -> None:
-    """Raise an error if a new storage version would become the hub of conversion methods."""
+    """Raise an error if a new storage version would also become the hub of conversion methods.
+
+    By default the storage version is the hub, and the methods of the user convert to the old hub.
+    `moves` is True if the new version becomes the storage version.
+    """
     has_methods = any(
         isinstance(each, ast.FunctionDef) and each.name in _METHODS
         for version in known
@@ -184,7 +194,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """Yield the edits that set the `storage` argument of a version if it must change."""
+    """Yield the edits of the `storage` argument of a version, if this argument must change."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return
@@ -286,7 +296,8 @@ def _lines(function: ast.FunctionDef, places: _Places) -> tuple[int, int]:
 def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
     """Build the name and the code of an edge between two versions.
 
-    The code is empty if no edge is needed.
+    The code is empty if no edge is needed: the versions differ only in apiVersion, or one function
+    of the user converts all versions.
     """
     name = f"{kind.name}_{source}_to_{target}"
     while name in kind.source.names():

@@ -1,6 +1,7 @@
 """Find kinds in Python source text by its syntax, without running it.
 
-So kinds are also found in code that cannot run yet, and their exact positions are known.
+So kinds are also found in code that cannot run yet. Their exact positions in the text are known,
+which polyver needs for editing the text.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class NotEditable(UnreadableInput):
 
 @dataclass(frozen=True, slots=True)
 class FoundVersion:
-    """A class with the decorator `@kind.version(…)`."""
+    """A class with the decorator `@kind.version(…)`, as found in the source text."""
 
     name: str
     cls: ast.ClassDef
@@ -37,13 +38,13 @@ class FoundVersion:
 
 @dataclass(frozen=True, slots=True)
 class FoundKind:
-    """`name = apis.Kind(kind, group=…)` at the top level of a module."""
+    """A kind that a module declares at its top level: `name = apis.Kind(kind, group=…)`."""
 
     source: PythonSource
     name: str
     kind: str
     group: str | None
-    """None if the argument is neither a string literal nor a variable with a string literal."""
+    """The API group; None if the argument is not a string literal, or a variable set to one."""
     call: ast.Call
 
     @property
@@ -81,7 +82,7 @@ class PythonSource:
                     yield FoundKind(self, name, kind, group, value)
 
     def versions(self, kind: str) -> list[FoundVersion]:
-        """Return the versions of a kind; raise an error for a class not at the top level."""
+        """Return the versions of a kind; raise an error if one of their classes is nested."""
         calls = [each for each in ast.walk(self.tree) if _is_call_of(each, kind, "version")]
         found = [
             FoundVersion(_version_name(call, self.shown), cls, call)

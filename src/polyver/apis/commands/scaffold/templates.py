@@ -83,9 +83,9 @@ def reconcile(obj: {cls}) -> apis.Outcome:
 
 
 def edge(name: str, source: str, target: str, function: str, rules: str) -> str:
-    """Build the code of an edge between two versions that have the same fields.
+    """Build the code of an edge between a version and its copy, which still has the same fields.
 
-    `rules` is the type hint of the argument of the generated function.
+    `rules` is the type hint of the argument of the generated function; if empty, there is no hint.
     """
     hint, returned = (f": {rules}", " -> None") if rules else ("", "")
     return f'''@{name}.edge("{source}", "{target}")
@@ -172,7 +172,7 @@ def test_examples_survive_a_round_trip(example: Object, version: str) -> None:
 
 
 def table_test(kind: str, name: str, module: str, pair: tuple[str, str], *, has_spec: bool) -> str:
-    """Build a parametrised test of a conversion; the user adds the test cases."""
+    """Build a parametrised test of a conversion, without cases; the user adds the test cases."""
     source, target = pair
     fields = '{"spec": {}}' if has_spec else "{}"
     return f'''"""{kind}: conversion between {source} and {target}."""

@@ -35,18 +35,18 @@ _UNDER_WAY = ("Building", "Starting")
 
 
 class FunctionNotServed(PolyverError):
-    """A function cannot be called, because it could not be started or does not answer."""
+    """A function cannot be called, because it could not be started or does not respond."""
 
 
 class _Quiet(Log):
-    """Ignores log messages, because the command reports problems as errors."""
+    """Ignores log messages. The command reports problems as errors instead."""
 
     def warning(self, event: str, **facts: object) -> None:
         del event, facts
 
 
 class FunctionServer:
-    """Serves function revisions and calls them. Processes are started only if they are needed."""
+    """Serves function revisions and calls them. It starts only the processes that are needed."""
 
     def __init__(self, folder: Path, settings: PackageSettings) -> None:
         self._folder = folder
@@ -56,12 +56,13 @@ class FunctionServer:
         self._caller = Caller()
         self._endpoints: dict[str, Endpoint] = {}
         self.answers: dict[str, Response] = {}
-        """The last response of each step."""
+        """The last response of each step, by the name of the step."""
 
     async def digest(self, package: str, address: str) -> str:
         """Return the digest of the content of a package.
 
-        If an external server serves the function, the digest is derived from the package reference.
+        If `address` is set, an external server serves the function, and the digest is derived from
+        the package reference.
         """
         return content_digest(package) if address else await self._processes.digest(package)
 
@@ -73,9 +74,9 @@ class FunctionServer:
         return self._runtime
 
     async def serve(self, packages: Iterable[Package]) -> None:
-        """Wait until all function revisions can be called.
+        """Start to serve function revisions, and wait until all of them can be called.
 
-        Raise FunctionNotServed if a revision fails.
+        Raise FunctionNotServed if one of them fails.
         """
         waiting = {}
         for each in packages:
@@ -123,15 +124,12 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Return a callable that calls functions.
-
-        `seconds` limits the time of all its calls together.
-        """
+        """Return a callable that calls functions. All its calls together may take `seconds`."""
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 
     async def close(self) -> None:
-        """Close the connections, and end the processes."""
+        """Close the connections to functions, and end the processes."""
         await self._caller.close()
         if self._runtime is not None:
             await self._runtime.close()
@@ -158,7 +156,7 @@ class _Asking:
 
 @asynccontextmanager
 async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[FunctionServer]:
-    """Yield a FunctionServer. It is closed at the end, even if the task is cancelled."""
+    """Yield a FunctionServer, and close it at the end, even if the task is cancelled."""
     found = FunctionServer(folder, settings)
     try:
         yield found
@@ -168,7 +166,7 @@ async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[Fu
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """Show a line with the progress on a terminal. If stderr is not a terminal, print nothing."""
+    """Show the progress in one line, if stderr is a terminal. Otherwise, print nothing."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

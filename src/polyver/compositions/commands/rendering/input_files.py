@@ -59,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LocatedObject:
-    """An object, and the document in an input file that contains it."""
+    """An object, and the document in an input file from which it was read."""
 
     document: Document
     obj: Object
@@ -77,7 +77,7 @@ class LocatedObject:
 
 
 def located(refusal: Refusal, written: LocatedObject) -> RequestRefused:
-    """Convert a refusal into an error that names the file and the line of the refused field."""
+    """Convert a refusal to an error that names the file and the line of the refused field."""
     _, _, field = refusal.at.rpartition(", ")
     place = written.document.place(*field_path(field))
     return RequestRefused(refusal.fact, at=place, hint=refusal.hint)
@@ -96,7 +96,7 @@ class _Metadata(_Unnamed, kw_only=True):
 
 
 class _Observed(msgspec.Struct, rename="camel"):
-    """The required fields of an observed resource. A resource without a name is allowed."""
+    """The required fields of an observed resource. Unlike other objects, it may lack a name."""
 
     api_version: str
     kind: str
@@ -104,7 +104,7 @@ class _Observed(msgspec.Struct, rename="camel"):
 
 
 class _Any(msgspec.Struct, rename="camel"):
-    """The required fields of all objects except observed resources."""
+    """The required fields of an object that is not an observed resource."""
 
     api_version: str
     kind: str
@@ -142,7 +142,7 @@ def _only(path: str, what: str, shape: type[_Any] = _Any) -> LocatedObject:
 
 
 def read_composite_resource(path: str) -> LocatedObject:
-    """Read the composite resource. Only `read_xrd` validates it against a schema."""
+    """Read the composite resource, without validating it by a schema; `read_xrd` does that."""
     return _only(path, "composite resource", _Composite)
 
 
@@ -160,7 +160,7 @@ def _schemas(kind: Kind) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
-    """Validate an object against the schema of its kind; return the object with defaults."""
+    """Validate an object by the schema of its kind, and return it with defaults."""
     known = {
         (version, kind.kind): each for kind in kinds for version, each in _schemas(kind).items()
     }
@@ -174,10 +174,7 @@ def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
 
 
 def read_compositions(path: str) -> list[LocatedObject]:
-    """Read the Compositions and CompositionRevisions.
-
-    Raise an error if the files contain neither.
-    """
+    """Read the Compositions and CompositionRevisions. Raise an error if there are none."""
     kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
     found = [_of_kind(each, kinds) for each in _objects(path)]
     if not found:
@@ -191,10 +188,10 @@ def read_compositions(path: str) -> list[LocatedObject]:
 
 
 def read_functions(path: str) -> list[LocatedObject]:
-    """Read Functions and FunctionRevisions.
+    """Read the Functions and FunctionRevisions.
 
-    If a Function occurs several times, its packages are treated as if they were installed one after
-    the other.
+    If a Function occurs several times, the command later treats its packages as if they were
+    installed one after the other.
     """
     found = [_of_kind(each, (FUNCTIONS, FUNCTION_REVISIONS)) for each in _objects(path)]
     for each in found:
@@ -231,7 +228,7 @@ def _raise_first(refusals: Sequence[Refusal], written: LocatedObject) -> None:
 
 
 def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object]:
-    """Read the CompositeResourceDefinition, and validate the composite resource against its schema.
+    """Read the CompositeResourceDefinition, and validate the composite resource by its schema.
 
     Return the defined kind, and the composite resource with defaults.
     """
@@ -257,9 +254,9 @@ def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object
 def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
     """Read the observed composed resources. Return them by their names in the pipeline.
 
-    Some resources cause a warning, because the controller would not pass them to functions:
-    resources of other owners, and resources without a name in the pipeline. Like Crossplane's
-    command, this function returns these resources nevertheless.
+    Print a warning for each resource that has another owner, or no name in the pipeline: the
+    controller would not pass it to functions. Like Crossplane's command, this function returns such
+    a resource nevertheless.
     """
     found: dict[str, LocatedObject] = {}
     for each in _objects(path, _Observed):
@@ -277,9 +274,9 @@ def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
 
 
 def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
-    """Print a warning if a resource has another controller than the composite resource.
+    """Print a warning if the controller of a resource is not the composite resource.
 
-    The controller of composite resources would not pass a resource of another owner to functions.
+    The controller of composite resources would not pass such a resource to functions.
     """
     about = composite.obj["metadata"]
     for place, owner in enumerate(written.obj["metadata"].get("ownerReferences") or ()):
@@ -294,7 +291,7 @@ def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
 
 
 def read_required(paths: Sequence[str]) -> list[Object]:
-    """Read the resources that functions may require."""
+    """Read the objects that functions may require."""
     return [each.obj for path in paths for each in _objects(path, _Observed)]
 
 
@@ -307,7 +304,7 @@ prepare(_Secret)
 
 
 def read_credentials(path: str) -> dict[Secret, dict[str, bytes]]:
-    """Read Secrets; return their data by namespace and name."""
+    """Read the Secrets. Return the data of each Secret, decoded, by its namespace and name."""
     found: dict[Secret, dict[str, bytes]] = {}
     for each in _objects(path, _Secret):
         if (each.obj["apiVersion"], each.kind) != ("v1", "Secret"):
@@ -332,9 +329,9 @@ def _decoded(document: Document, key: str, text: str) -> bytes:
 
 
 def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
-    """Build the initial context of the pipeline.
+    """Build the initial context of the pipeline from files and values.
 
-    If a key has a file and a value, the value is used.
+    If a key has both a file and a value, use the value.
     """
     found: Object = {}
     for text in files:
@@ -356,7 +353,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
 
 
 def read_annotations(texts: Sequence[str]) -> dict[str, str]:
-    """Parse the annotations to set on all Functions."""
+    """Parse KEY=VALUE texts to the annotations that the command sets on all Functions."""
     return dict(_pair(text, "--function-annotations", "KEY=VALUE") for text in texts)
 
 

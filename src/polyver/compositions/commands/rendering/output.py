@@ -1,7 +1,7 @@
 """The objects that `polyver render` prints: the composite resource, then its composed resources.
 
-The output has the same form as the output of Crossplane's command. So tools that compare such
-outputs can be used.
+The output has the same format as the output of Crossplane's command, so tools that compare such
+outputs work with both commands.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from polyver.core.plain import Object
 __all__ = ["Included", "rendered"]
 
 NOW: Final = "2024-01-01T00:00:00Z"
-"""`lastTransitionTime` of all conditions. It is constant, so that two runs have the same output."""
+"""The value of `lastTransitionTime` in all conditions. It is constant, so runs can be compared."""
 _VERSION = "render.crossplane.io/v1beta1"
 
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """Which optional parts the output of `polyver render` includes."""
+    """The optional parts that the output of `polyver render` includes."""
 
     results: bool = False
     full: bool = False
@@ -38,7 +38,7 @@ class Included:
 def rendered(
     run: PipelineRun, outcome: PipelineOutcome, answers: Mapping[str, Response], included: Included
 ) -> list[Object]:
-    """Build all objects to print, with their fields sorted by name."""
+    """Build all objects to print. The fields of each object are sorted by name."""
     composite = run.observed.composite.resource
     found = [_composite(composite, outcome, full=included.full)]
     found += [_composed(run, each) for each in outcome.apply]
@@ -70,10 +70,10 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
 
 
 def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
-    """Return a composed resource as it would be applied.
+    """Return a composed resource as the controller would apply it.
 
-    Its name may depend on the uid of the composite resource, which is unknown here. In this case,
-    the object has `generateName` instead of a name.
+    If its name depends on the uid of the composite resource, which is unknown here, the object has
+    `generateName` instead of a name.
     """
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
@@ -103,7 +103,7 @@ def _results(run: PipelineRun, answers: Mapping[str, Response]) -> list[Object]:
 
 
 def _ordered(value: Any) -> Any:
-    """Sort mappings by key, because functions return the keys in any order."""
+    """Sort mappings by key, because functions return keys in any order."""
     if isinstance(value, Mapping):
         return {key: _ordered(value[key]) for key in sorted(value)}
     return [_ordered(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,7 +1,7 @@
 """Chooses the CompositionRevision and the function revisions for `polyver render`.
 
-The objects are read from input files instead of an API server. The choice is made by the same
-functions as in the controllers.
+The objects come from input files instead of an API server. The functions that choose among them are
+the same as in the controllers.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ __all__ = [
 ]
 
 Digest = Callable[[str, str], Awaitable[str]]
-"""Returns the digest of a package. The arguments are the package reference, and the address of an
-external server if there is one.
+"""Returns the digest of a package, from two arguments.
+
+They are the package reference, and the address of the external server that serves the function; the
+address is empty if there is no such server.
 """
 _RUNTIME = "render.crossplane.io/runtime"
 _TARGET = "render.crossplane.io/runtime-development-target"
@@ -79,10 +81,10 @@ _SERVERS_OWN = (COMPOSITION, CONTENT)
 def composition_revision(
     composite: LocatedObject, written: Sequence[LocatedObject], defined: CompositeKind | None
 ) -> tuple[Composite, LocatedObject]:
-    """Parse the composite resource, and choose its CompositionRevision.
+    """Parse the composite resource, and choose the CompositionRevision for it.
 
-    If the input files contain only one composition, it is used even if the composite resource names
-    another composition.
+    If the input files contain only one composition, it is chosen even if the composite resource
+    names another composition.
     """
     about = defined or presumed_definition(composite.obj)
     asking = read_composite(composite.obj, about)
@@ -100,9 +102,9 @@ def composition_revision(
 
 
 def _content_with(asking: Composite, revision: LocatedObject, written: LocatedObject) -> Composite:
-    """Return the composite resource with a reference to the only composition in the input files.
+    """Return the composite resource as if it referenced the only composition in the input files.
 
-    Raise an error if the composition is for another kind.
+    Raise an error if that composition is for another kind.
     """
     target = revision.obj["spec"]["compositeTypeRef"]
     is_for = target["apiVersion"], target["kind"]
@@ -118,9 +120,9 @@ def _content_with(asking: Composite, revision: LocatedObject, written: LocatedOb
 
 
 def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
-    """Return the CompositionRevisions in the input files, and the revisions of the Compositions.
+    """Return the CompositionRevisions in the input files, and those of the Compositions.
 
-    The revisions of a Composition are the revisions that it would have after it was applied.
+    A Composition has the revisions that it would have after a user applied it.
     """
     there = {each.name: each for each in written if each.kind == COMPOSITION_REVISIONS.kind}
     for each in written:
@@ -130,7 +132,7 @@ def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
 
 
 def _made(composition: LocatedObject, there: Sequence[LocatedObject]) -> Iterable[LocatedObject]:
-    """Yield the revisions that a Composition would have after it was applied."""
+    """Yield the CompositionRevisions that a Composition would have after a user applied it."""
     metadata = {"uid": "", **composition.obj["metadata"]}
     obj = {**composition.obj, "metadata": metadata}
     ours = {each.name: each for each in there if composition_of(each.obj) == composition.name}
@@ -155,7 +157,7 @@ def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
 
 
 def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
-    """Return the Compositions that can be chosen, each with the labels of its highest revision."""
+    """Return the Compositions to choose from. Each has the labels of its highest revision."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
         found[composition_of(each.obj)] = each.obj
@@ -172,7 +174,7 @@ def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A function revision, its package reference, and the object in a file that defines it."""
+    """A function revision, its package reference, and the object in a file from which it comes."""
 
     known: KnownFunctionRevision
     image: str
@@ -180,7 +182,7 @@ class Package:
 
     @property
     def obj(self) -> Object:
-        """The FunctionRevision, with only the fields that the decisions read."""
+        """The FunctionRevision, with only the fields that decisions need."""
         known = self.known
         return {
             "metadata": {"name": known.name, "labels": dict(known.labels)},
@@ -198,10 +200,10 @@ Packages = Mapping[str, Package]
 
 
 def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> LocatedObject:
-    """Return a Function or FunctionRevision with the given annotations added.
+    """Return a copy of a Function or FunctionRevision with these annotations added.
 
-    Crossplane's annotations for a function that is already running are converted into the
-    annotation `polyver.dev/endpoint`.
+    Crossplane's annotations for a function that runs already are converted to the annotation
+    `polyver.dev/endpoint`.
     """
     metadata = written.obj["metadata"]
     said = {**(metadata.get("annotations") or {}), **given}
@@ -225,7 +227,7 @@ def function_named(written: LocatedObject) -> str:
 async def packages_of(
     functions: Sequence[LocatedObject], revision: LocatedObject, digest: Digest
 ) -> dict[str, Package]:
-    """Return the revisions that the called functions would have if they were installed.
+    """Return the function revisions that would exist after the called functions were installed.
 
     If a Function occurs several times, its packages are installed one after the other.
     """
@@ -258,7 +260,7 @@ async def _install(
     uses: Sequence[StepFunctionUse],
     digest: Digest,
 ) -> None:
-    """Update `found` as if a Function was installed."""
+    """Change `found` to the revisions that would exist after a Function was installed."""
     function = read_function(written.obj)
     try:
         content = await digest(function.package, function.address)
@@ -281,7 +283,10 @@ def _owner(known: KnownFunctionRevision) -> str:
 
 
 def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """Return the revision in the state active, because `polyver render` may call any revision."""
+    """Return the revision as active, because `polyver render` may call any revision.
+
+    With automatic activation, return it unchanged.
+    """
     return known if function.automatic else replace(known, active=True)
 
 
@@ -289,7 +294,7 @@ def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `--revision`: for each function, the revision to call instead of the selection."""
+    """Parse `--revision`: the revision to call for a function, regardless of selectors."""
     found: dict[str, str] = {}
     for text in texts:
         function, _, revision = text.partition("=")
@@ -303,7 +308,10 @@ def read_choices(texts: Iterable[str]) -> dict[str, str]:
 def steps_of(
     revision: LocatedObject, asking: Composite, packages: Packages, choices: Mapping[str, str]
 ) -> tuple[ResolvedStep, ...]:
-    """Resolve the steps of a pipeline to the revisions that they call."""
+    """Choose the function revision for each step of a pipeline.
+
+    `choices` has the revisions that `--revision` names, by function.
+    """
     known = {name: each.known for name, each in packages.items()}
     chosen = {
         function: _chosen(function, text, revision, known) for function, text in choices.items()

@@ -12,6 +12,7 @@ from polyver.compositions.controllers.composites._pipeline_run import (
     Look,
     drive,
 )
+from polyver.compositions.controllers.composites._preflight import TriedRevision
 
 __all__ = [
     "Ask",
@@ -20,6 +21,7 @@ __all__ = [
     "CompositeLimits",
     "Look",
     "RequiredResourceReader",
+    "TriedRevision",
     "drive",
     "shown_to_functions",
 ]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from polyver.capability.gates import GATE, STATE
 from polyver.client import Change, Client, find
 from polyver.compositions.controllers.compositions import COMPOSITION_REVISIONS
 from polyver.compositions.decisions import (
@@ -27,7 +28,7 @@ from polyver.compositions.decisions import (
 )
 from polyver.compositions.names import ALLOW_DELETION, CONTENT
 from polyver.compositions.packages import CompositionPipeline, function_of, pipeline_of
-from polyver.core import Lineage
+from polyver.core import Lineage, Pin
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 
@@ -72,6 +73,13 @@ def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
 
+def _kept_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata with only the annotations that decide who may use a revision, and how."""
+    said = metadata.get("annotations") or {}
+    kept = {name: said[name] for name in (ALLOW_DELETION, STATE, GATE) if name in said}
+    return {"annotations": kept} if kept else {}
+
+
 def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
     """Return the cached part of a CompositionRevision."""
     del kind
@@ -81,7 +89,7 @@ def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
     # Compute the content digest now, because the cache does not keep the whole spec.
     content = labels.get(CONTENT) or known_composition_revision(obj).content
     light = {name: spec[name] for name in ("revision", "compositeTypeRef")}
-    about |= allowing(metadata)
+    about |= _kept_annotations(metadata)
     kept = {"metadata": {**about, "labels": {**labels, CONTENT: content}}, "spec": light}
     return CachedCompositionRevision(kept, pipeline_of(obj))
 
@@ -109,7 +117,7 @@ def function_revision_in(kind: ResourceKind, obj: Object) -> Object:
     said = ("desiredState", "revision", "digest", "image")
     return {
         "metadata": {name: metadata[name] for name in about if metadata.get(name)}
-        | allowing(metadata),
+        | _kept_annotations(metadata),
         "spec": {name: spec[name] for name in said if name in spec},
         "status": {"endpoint": (obj.get("status") or {}).get("endpoint", "")},
     }
@@ -166,9 +174,19 @@ class CompositionCache:
             composition, [known_composition_revision(each.obj) for each in noted]
         )
 
-    @property
-    def pipelines(self) -> list[CompositionPipeline]:
-        return [each.pipeline for each in self._named.values()]
+    def pipeline(self, revision: str) -> CompositionPipeline | None:
+        """Return the steps of a CompositionRevision, or None if it does not exist."""
+        known = self._named.get(revision)
+        return known.pipeline if known is not None else None
+
+    def pin(self, revision: str) -> Pin | None:
+        """Return the pin of a CompositionRevision; None for an empty name.
+
+        The pin of a CompositionRevision that does not exist has no digest.
+        """
+        known = self._named.get(revision)
+        digest = known.obj["metadata"]["labels"][CONTENT] if known is not None else ""
+        return Pin(revision, digest) if revision else None
 
     @property
     def installed(self) -> FunctionLineages:
@@ -182,9 +200,20 @@ class CompositionCache:
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the lineages of all functions, reduced to the given revisions."""
+        """Return the lineages of all functions, reduced to the given revisions, without gates."""
         every = (each for some in self._functions.values() for each in some.values())
-        return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
+        there = (each for each in every if each["metadata"]["name"] in revisions)
+        return FunctionLineages(there, opened=revisions)
+
+    def installed_without(self, revisions: Collection[str]) -> FunctionLineages:
+        """Return the lineages of all functions, without some revisions."""
+        every = (each for some in self._functions.values() for each in some.values())
+        return FunctionLineages(each for each in every if each["metadata"]["name"] not in revisions)
+
+    def installed_with(self, opened: str) -> FunctionLineages:
+        """Return the lineages of all functions, in which one revision has no gate."""
+        every = (each for some in self._functions.values() for each in some.values())
+        return FunctionLineages(every, opened=(opened,))
 
     def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
         """Report whether `composition` has a revision with this name and these labels."""

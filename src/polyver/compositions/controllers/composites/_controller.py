@@ -20,6 +20,7 @@ from polyver.client import (
     sleep,
 )
 from polyver.compositions.calls import Caller
+from polyver.compositions.calls.history import CallHistory
 from polyver.compositions.controllers.composites._candidates import (
     CachedCompositionRevision,
     CompositionCache,
@@ -43,6 +44,10 @@ from polyver.compositions.controllers.composites._pipeline_run import (
     CompositeLimits,
     RevisionCaller,
 )
+from polyver.compositions.controllers.composites._preflight import (
+    CompositePreflight,
+    TriedRevision,
+)
 from polyver.compositions.controllers.composites._reconcile import Composer, Work
 from polyver.compositions.controllers.composites._status import (
     AdoptionReport,
@@ -60,6 +65,7 @@ from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.owned_objects.index import number_of
 from polyver.core.plain import Object
+from polyver.core.preflight import PreflightReport
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import ResourceKind
 
@@ -116,6 +122,9 @@ class CompositeController(Controller[CompositeKey]):
             several=several,
             limits=limits,
         )
+        self._preflight = CompositePreflight(
+            client, self._clock, self._composing, self._known, self._kinds
+        )
         self._report = AdoptionReport(
             client, self._clock, events, AdoptionCounter(self._following, self._known)
         )
@@ -126,6 +135,17 @@ class CompositeController(Controller[CompositeKey]):
     @property
     def counts(self) -> Mapping[str, int]:
         return self._composing.counts
+
+    @property
+    def history(self) -> CallHistory:
+        """The calls of function revisions by time."""
+        return self._calling.history
+
+    async def preflight(
+        self, tried: TriedRevision, keys: Sequence[CompositeKey]
+    ) -> PreflightReport:
+        """Report the effects of a revision on composite resources. Change nothing."""
+        return await self._preflight.report(tried, keys)
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
@@ -208,8 +228,8 @@ class CompositeController(Controller[CompositeKey]):
             return
         for each in filter(None, (before, after)):
             self._count("Composition", each.composition)
-            for function, _ in each.calls:
-                self._count("Function", function)
+            for call in each.calls:
+                self._count("Function", call.function)
 
     def _count(self, kind: str, name: str) -> None:
         if name:
@@ -255,6 +275,8 @@ class CompositeController(Controller[CompositeKey]):
         if change.before == change.after:
             return ()
         lineages = self._known.revise(change)
+        if change.before is None:
+            self._following.revised(change.key.name)
         if not self._has_begun:
             return ()  # all keys are reconciled when the watches are synced
         told = [each for each in (change.before, change.after) if each is not None]

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -21,11 +21,11 @@ from polyver.compositions.controllers.composites._candidates import CompositionC
 from polyver.compositions.decisions import (
     Candidate,
     Composite,
-    CompositeKind,
     composite_entry,
-    moved_pipelines,
 )
-from polyver.compositions.pipeline import WOULD_DELETE, FailedCompositeMove
+from polyver.compositions.names import PREVIOUS
+from polyver.compositions.packages import StepCall, StepFunctionUse, calls_in
+from polyver.compositions.pipeline import WOULD_DELETE, FailedCompositeMove, failed_move_in
 from polyver.core import (
     Dependent,
     Exact,
@@ -33,16 +33,17 @@ from polyver.core import (
     Lineage,
     Loss,
     Move,
-    NoMatch,
+    Moves,
     Pin,
     Policy,
+    Resolution,
     Selector,
     affected,
-    resolve,
+    answers,
 )
 from polyver.core.adoption import Adoption, Follower, adopted
 from polyver.core.plain import Object
-from polyver.kube.objects.conditions import DesiredCondition
+from polyver.kube.objects.conditions import DesiredCondition, find_condition
 
 __all__ = [
     "AdoptionCounter",
@@ -79,13 +80,17 @@ class CompositeState(Struct, frozen=True, gc=False):
     composition: str
     used: str
     """The CompositionRevision that the spec of the composite resource references."""
+    previous: str
+    """The CompositionRevision that it used before."""
     dependent: Dependent
     selector: Selector
     policy: Policy
     parts: tuple[tuple[str, str], ...]
     """Kinds of the composed resources, each as group and kind."""
-    calls: tuple[tuple[str, str], ...] = ()
-    """Functions that composed the resource, each with the function revision that was called."""
+    calls: tuple[StepCall, ...] = ()
+    """The function revisions that composed the resource."""
+    failed: tuple[str, ...] = ()
+    """The revisions to which the last move failed; empty if it succeeded."""
     trouble: Follower = ""
     """Result of the last move. "held" if it would delete objects, "failing" if it failed for
     another reason, empty if it succeeded.
@@ -104,35 +109,50 @@ def state_of(composite: Composite, revision: int) -> CompositeState:
     lineage = Lineage(composite.composition)
     dependent, _, selector, policy = composite_entry(composite, lineage)
     kinds = {(each["apiVersion"].rpartition("/")[0], each["kind"]) for each in composite.resources}
-    status = composite.obj.get("status") or {}
-    calls = tuple((each["function"], each["revision"]) for each in status.get("pipeline") or ())
-    said = {each["type"]: each for each in status.get("conditions") or ()}
-    updated = said.get("Updated") or {}
+    failed = failed_move_in(composite.obj)
     trouble: Follower = ""
-    if updated.get("status") == "False":
-        trouble = "held" if updated.get("reason") == WOULD_DELETE else "failing"
+    if failed is not None:
+        trouble = "held" if failed.reason == WOULD_DELETE else "failing"
     return CompositeState(
         composite.obj["metadata"].get("uid", ""),
         revision,
         composite.composition,
         composite.revision,
-        replace(dependent, pin=None),
+        composite.previous,
+        replace(dependent, pin=None, previous=None),
         selector,
         policy,
         tuple(sorted(kinds)),
-        calls,
+        calls_in(composite.obj),
+        tuple(failed.revisions) if failed is not None else (),
         trouble,
-        (said.get("Synced") or {}).get("status", ""),
+        (find_condition(composite.obj, "Synced") or {}).get("status", ""),
     )
 
 
 class CompositeIndex:
-    """Index of the composite resources of all kinds."""
+    """Index of the composite resources of all kinds.
+
+    It finds the composite resources that a changed revision moves. The cost grows with the number
+    of composite resources that move, not with the number of all.
+    """
 
     def __init__(self, known: CompositionCache) -> None:
         self._known = known
         self._states: dict[tuple[str, str], dict[Key, CompositeState]] = {}
         self._uids: dict[str, CompositeKey] = {}
+        self._compositions = Index()
+        """The composite resources as dependents of Compositions."""
+        self._functions = Index()
+        """Their steps as dependents of functions."""
+        self._users: dict[str, set[CompositeKey]] = {}
+        """The composite resources that reference each CompositionRevision."""
+        self._undecided: dict[tuple[str, str], set[CompositeKey]] = {}
+        """The composite resources of each kind that have not chosen a Composition yet."""
+        self._uncalled: dict[str, set[CompositeKey]] = {}
+        """The composite resources that each function has not composed yet."""
+        self._troubled: set[CompositeKey] = set()
+        """The composite resources whose last move failed."""
 
     def put(self, key: CompositeKey, state: CompositeState | None) -> None:
         """Record the state of a composite resource.
@@ -143,19 +163,71 @@ class CompositeIndex:
         before = there.get(Key(*key[2:]))
         if before is not None and state is not None and before.revision > state.revision:
             return  # the index already has a later state: this controller has written it
-        there.pop(Key(*key[2:]), None)
-        if before is not None and self._uids.get(before.uid) == key:
-            del self._uids[before.uid]
+        if before is not None:
+            del there[Key(*key[2:])]
+            self._remove(key, before)
         if state is not None:
             there[Key(*key[2:])] = state
-            self._uids[state.uid] = key
+            self._add(key, state)
+
+    def _add(self, key: CompositeKey, state: CompositeState) -> None:
+        self._uids[state.uid] = key
+        if state.used:
+            self._users.setdefault(state.used, set()).add(key)
+        if state.trouble:
+            self._troubled.add(key)
+        if state.composition:
+            pin, previous = self._known.pin(state.used), self._known.pin(state.previous)
+            mine = self._dependent(key, state, "", pin, previous)
+            self._compositions.put(mine, state.composition, state.selector, state.policy)
+        else:
+            self._undecided.setdefault(key[:2], set()).add(key)
+        calls = {(each.step, each.function): each for each in state.calls}
+        for use in self._uses(state):
+            call = calls.get((use.step, use.function))
+            if call is None:
+                self._uncalled.setdefault(use.function, set()).add(key)
+            else:
+                mine = self._dependent(key, state, use.step, call.pin, call.previous)
+                self._functions.put(mine, use.function, use.selector, REVISIONS)
+
+    def _remove(self, key: CompositeKey, state: CompositeState) -> None:
+        if self._uids.get(state.uid) == key:
+            del self._uids[state.uid]
+        self._users.get(state.used, set()).discard(key)
+        self._troubled.discard(key)
+        self._undecided.get(key[:2], set()).discard(key)
+        self._compositions.remove(self._dependent(key, state, ""))
+        for waiting in self._uncalled.values():
+            waiting.discard(key)
+        for call in state.calls:
+            self._functions.remove(self._dependent(key, state, call.step))
+
+    def revised(self, revision: str) -> None:
+        """Index the users of a CompositionRevision again, whose steps have become known."""
+        for key in [*self._users.get(revision, ())]:
+            state = self.get(key)
+            assert state is not None
+            self._remove(key, state)
+            self._add(key, state)
+
+    def _uses(self, state: CompositeState) -> Sequence[StepFunctionUse]:
+        pipeline = self._known.pipeline(state.used)
+        return pipeline.uses if pipeline is not None else ()
+
+    @staticmethod
+    def _dependent(
+        key: CompositeKey,
+        state: CompositeState,
+        at: str,
+        pin: Pin | None = None,
+        previous: Pin | None = None,
+    ) -> Dependent:
+        name = "/".join(key)
+        return replace(state.dependent, name=name, at=at, pin=pin, previous=previous)
 
     def get(self, key: CompositeKey) -> CompositeState | None:
         return self._states.get(key[:2], {}).get(Key(*key[2:]))
-
-    def states(self) -> Iterator[CompositeState]:
-        for there in self._states.values():
-            yield from there.values()
 
     def owner(self, uid: str) -> CompositeKey | None:
         return self._uids.get(uid)
@@ -169,8 +241,9 @@ class CompositeIndex:
         for each in filter(None, told):
             named = each.api_version.rpartition("/")[0], each.kind
             defined = self._known.defined(*named)
+            enforced = defined is not None and defined.enforced == each.name
             for key, state in self._states.get(named, {}).items():
-                if _may_have(state, defined, each.name):
+                if enforced or state.composition in ("", each.name):
                     yield CompositeKey(*named, *key)
 
     def moved(
@@ -181,36 +254,58 @@ class CompositeIndex:
         `targets` are the kinds, as group and kind, that the Composition is for. `before` and
         `after` are the lineages before and after the change.
         """
+        yield from _changed(affected(self._compositions, before, after))
         for named in targets:
+            yield from self._undecided.get(named, ())
             defined = self._known.defined(*named)
-            there: dict[Key, CompositeState] = self._states.get(named, {})
-            found = [(k, s) for k, s in there.items() if _may_have(s, defined, after.name)]
-            keys = {state.dependent.name: key for key, state in found}
-            index = Index.of(_entry(state, after) for _, state in found)
-            moves = affected(index, before, after)
-            changed: list[Move | Loss] = [*moves.moves, *moves.losses]
-            for each in changed:
-                yield CompositeKey(*named, *keys[each.dependent.name])
+            if defined is not None and defined.enforced == after.name:
+                for key, state in self._states.get(named, {}).items():
+                    if state.composition != after.name:
+                        yield CompositeKey(*named, *key)
 
     def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:
         """Yield the composite resources whose steps may call another function revision now.
 
         `before` and `after` are the lineages of the function before and after the change.
         """
-        moved = moved_pipelines(self._known.pipelines, before, after)
-        if not moved:
+        if before.releases == after.releases:
             return
-        for named, there in self._states.items():
-            for key, state in there.items():
-                if state.used in moved or (state.trouble and self._wanted(state) in moved):
-                    yield CompositeKey(*named, *key)
+        yield from _changed(affected(self._functions, before, after))
+        yield from self._uncalled.get(after.name, ())
+        for key in self._troubled:
+            state = self.get(key)
+            pipelines = map(self._known.pipeline, state.failed if state is not None else ())
+            if any(each is not None and after.name in each.functions for each in pipelines):
+                yield key
 
-    def _wanted(self, state: CompositeState) -> str:
-        """Return the name of the CompositionRevision that a resource selects.
+    def followers(
+        self, lineage: Lineage, *, of: Literal["Composition", "Function"]
+    ) -> Iterator[tuple[str, CompositeState]]:
+        """Yield the composite resources that follow a lineage, and the revision that each may use.
 
-        Return "" if it selects none.
+        A composite resource that names a revision, or keeps its revision, does not follow.
         """
-        return _target(self._known.lineage(state.composition), state.selector, state.policy)
+        index = self._functions if of == "Function" else self._compositions
+        for each in answers(index, lineage):
+            if not isinstance(each.found, Resolution):
+                continue
+            selector, policy = each.found.question.selector, each.found.question.policy
+            if isinstance(selector, Exact) or policy is COMPOSITIONS_MANUAL:
+                continue
+            for dependent in each.dependents:
+                state = self.get(_key(dependent))
+                if state is not None:
+                    yield each.found.release.name, state
+
+
+def _changed(moves: Moves) -> Iterator[CompositeKey]:
+    changed: list[Move | Loss] = [*moves.moves, *moves.losses]
+    for each in changed:
+        yield _key(each.dependent)
+
+
+def _key(dependent: Dependent) -> CompositeKey:
+    return CompositeKey(*dependent.name.split("/"))
 
 
 class AdoptionCounter:
@@ -222,56 +317,29 @@ class AdoptionCounter:
 
     def composition(self, name: str) -> dict[str, Adoption]:
         """Return the adoption of each revision of a Composition, by the revision's name."""
-        lineage = self._known.lineage(name)
-
-        def followers() -> Iterator[tuple[str, Follower]]:
-            for state in self._following.states():
-                if state.composition == name and state.policy is not COMPOSITIONS_MANUAL:
-                    target = _target(lineage, state.selector, state.policy)
-                    if target:
-                        yield target, _became(state, is_on_it=state.used == target)
-
-        return adoption_of(followers())
+        found = self._following.followers(self._known.lineage(name), of="Composition")
+        return adoption_of(
+            (target, _became(state, target, is_on_it=state.used == target))
+            for target, state in found
+        )
 
     def function(self, name: str) -> dict[str, Adoption]:
         """Return the adoption of each revision of a Function, by the revision's name."""
-        lineage = self._known.installed.lineage(name)
-        pipelines = {each.name: each for each in self._known.pipelines}
-
-        def followers() -> Iterator[tuple[str, Follower]]:
-            for state in self._following.states():
-                pipeline = pipelines.get(state.used)
-                for use in pipeline.uses if pipeline is not None else ():
-                    if use.function == name and not isinstance(use.selector, Exact):
-                        target = _target(lineage, use.selector, REVISIONS)
-                        if target:
-                            yield target, _became(state, is_on_it=(name, target) in state.calls)
-
-        return adoption_of(followers())
+        found = self._following.followers(self._known.installed.lineage(name), of="Function")
+        return adoption_of(
+            (target, _became(state, target, is_on_it=_calls(state, target)))
+            for target, state in found
+        )
 
 
-def _target(lineage: Lineage, selector: Selector, policy: Policy) -> str:
-    try:
-        return resolve(lineage, selector, policy, Dependent("")).release.name
-    except NoMatch:
-        return ""
+def _calls(state: CompositeState, revision: str) -> bool:
+    return any(each.pin.release == revision for each in state.calls)
 
 
-def _became(state: CompositeState, *, is_on_it: bool) -> Follower:
+def _became(state: CompositeState, target: str, *, is_on_it: bool) -> Follower:
     if is_on_it:
         return "updated" if state.synced == "True" else "failing" if state.synced else ""
-    return state.trouble
-
-
-def _may_have(state: CompositeState, defined: CompositeKind | None, composition: str) -> bool:
-    enforced = defined is not None and defined.enforced == composition
-    return enforced or state.composition in ("", composition)
-
-
-def _entry(state: CompositeState, lineage: Lineage) -> tuple[Dependent, str, Selector, Policy]:
-    known = lineage.get(state.used) if state.used else None
-    pin = known.pin if known else Pin(state.used) if state.used else None
-    return replace(state.dependent, pin=pin), lineage.name, state.selector, state.policy
+    return state.trouble if target in state.failed else ""
 
 
 def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption]:
@@ -343,8 +411,10 @@ def others_in(obj: Object) -> tuple[Any, ...]:
     said = {name: each for name, each in spec.items() if name not in ours | {"crossplane"}}
     if isinstance(inside, Mapping):
         said |= {f".{name}": each for name, each in inside.items() if name not in ours}
-    about = (metadata.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
-    return (*about, said)
+    annotations = {**(metadata.get("annotations") or {})}
+    annotations.pop(PREVIOUS, None)
+    about = (metadata.get(name) for name in ("uid", "labels", "deletionTimestamp"))
+    return (*about, annotations, said)
 
 
 Combination = tuple[str, ...]

@@ -21,9 +21,10 @@ from typing import Any
 from polyver.capability import Refusal
 from polyver.client import Backoff, Clock
 from polyver.compositions.calls import Caller, CallFailure, FunctionFailed
+from polyver.compositions.calls.history import CallHistory
 from polyver.compositions.controllers.composites._concurrency import ConcurrencyLimits, LostCall
 from polyver.compositions.controllers.composites._known_composites import CompositeKey
-from polyver.compositions.messages import Request, Requirements, Resource, Response
+from polyver.compositions.messages import Request, Requirements, Resource, Response, Severity
 from polyver.compositions.pipeline import (
     CallStep,
     Done,
@@ -85,6 +86,7 @@ class PipelineCalls:
     """Makes the calls of one run, and records which function revisions answered."""
 
     calling: RevisionCaller
+    clock: Clock
     key: CompositeKey
     input_of: Callable[[], str]
     """Returns a digest of all inputs of the run."""
@@ -96,9 +98,11 @@ class PipelineCalls:
     """The call without an answer, if the function may have received the request."""
 
     async def ask(self, step: ResolvedStep, request: Request) -> Response:
+        started = self.clock.time()
         try:
             response = await self.calling.call(step, request, self.key)
         except FunctionFailed as error:
+            self._observe(step, started, failed=True)
             if error.failure.passes:
                 self.silent = step.revision
             if error.sent:
@@ -106,7 +110,13 @@ class PipelineCalls:
                 self.lost = LostCall(self.input_of(), hung=hung)
             raise
         self.answered.add(step.revision)
+        fatal = any(each.severity is Severity.FATAL for each in response.results)
+        self._observe(step, started, failed=fatal)
         return response
+
+    def _observe(self, step: ResolvedStep, started: float, *, failed: bool) -> None:
+        seconds = self.clock.time() - started
+        self.calling.history.observe(step.revision, seconds, failed=failed)
 
 
 class RevisionCaller:
@@ -121,6 +131,7 @@ class RevisionCaller:
         caller: Caller,
     ) -> None:
         self.caller = caller
+        self.history = CallHistory(clock)
         self._runtime = runtime
         self._wake = wake
         self._seconds = limits.seconds
@@ -195,6 +206,7 @@ class RevisionCaller:
         """Remove the data about a function revision that no longer exists."""
         self._stuck.pop(revision, None)
         self._lanes.drop(revision)
+        self.history.forget(revision)
 
     def _free(self, key: CompositeKey, revisions: Iterable[str]) -> None:
         for name in revisions:

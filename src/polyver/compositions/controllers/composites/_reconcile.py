@@ -49,6 +49,7 @@ from polyver.compositions.controllers.composites._pipeline_run import (
 )
 from polyver.compositions.controllers.composites._status import (
     CompositeStatusWriter,
+    is_healthy,
     is_paused,
     is_synced,
 )
@@ -60,6 +61,7 @@ from polyver.compositions.decisions import (
     FunctionLineages,
     ResolvedStep,
     Secret,
+    ask_steps,
     choose_composition,
     choose_revision,
     composition_of,
@@ -70,12 +72,16 @@ from polyver.compositions.decisions import (
 from polyver.compositions.messages import Requirements
 from polyver.compositions.names import CROSSPLANE_HOLDS
 from polyver.compositions.pipeline import (
+    NOT_SERVED,
+    QUARANTINED,
     FailedCompositeMove,
     FoundRequirements,
     PipelineEvent,
     PipelineOutcome,
     allows_deletion,
     conclude,
+    failed_move_in,
+    joined,
     lost_objects,
     published_details,
     published_to,
@@ -89,16 +95,19 @@ from polyver.compositions.pipeline import (
 from polyver.controllers.controller import Requeue
 from polyver.controllers.finalizers import remove_finalizer
 from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
+from polyver.core import Exact, Pin, Release, Resolution
 from polyver.core.plain import Object
+from polyver.core.rollout import waiting_moves
 from polyver.kube.objects import digest
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Composer", "Work"]
+__all__ = ["Composer", "PipelineRunResult", "ResolvedPipeline", "Work", "recorded_calls"]
 
 _PASSING: Final = (404, 408, 409, 429)
 _UNSERVED: Final = "KindNotServed"
-_NOT_SERVED: Final = "RevisionNotServed"
+_WAITING: Final = 1.0
+"""Seconds until a healthy composite resource with a waiting move is reconciled again."""
 
 
 @dataclass(slots=True)
@@ -131,7 +140,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class _Resolved:
+class ResolvedPipeline:
     """A combination that was resolved for one run of the pipeline."""
 
     revision: Object
@@ -158,7 +167,18 @@ class _Resolved:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
+class _Turn:
+    """The revisions to which a composite resource may move now."""
+
+    target: str
+    """The CompositionRevision."""
+    installed: FunctionLineages
+    waiting: frozenset[str] = frozenset()
+    """Revisions of other rollouts, to which it moves later."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRunResult:
     """Result of one run of a pipeline."""
 
     there: Observation
@@ -238,10 +258,12 @@ class Composer:
             composition, target = self._choose(work)
             pinned = self._pinned(work, composition)
             if pinned:
-                return await self._move(work, composition, target, pinned)
+                turn = await self._turn(work, composition, target, pinned)
+                result = await self._move(work, composition, turn, pinned)
+                return self._soon(result) if turn.waiting and is_healthy(work.found) else result
             await self._refer(work, composition, target)
-            resolved = await self._resolved(work, target, self._known.installed)
-            self._check_served(work, resolved.steps)
+            resolved = await self.resolved(work, target, self._known.installed)
+            self.check_served(work, resolved.steps)
             return await self._compose(work, resolved, None)
         except Refusal as error:
             refusal = error
@@ -249,7 +271,7 @@ class Composer:
             if error.code >= 500 or error.code in _PASSING:
                 raise masked_error(error, work.masks) from None
             refusal = Refusal(error.reason or "Refused", error.message)
-        if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
+        if refusal.reason == NOT_SERVED and self._may_be_starting(work):
             return self._retry(work.key)
         return await self._failed(work, refused(refusal))
 
@@ -264,7 +286,7 @@ class Composer:
         await remove_finalizer(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
     async def _compose(
-        self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
+        self, work: Work, resolved: ResolvedPipeline, failed: FailedCompositeMove | None
     ) -> Requeue | None:
         """Run the pipeline with one combination. Apply the result, or report the failure.
 
@@ -275,7 +297,7 @@ class Composer:
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
         if quarantined:
             return Requeue(left)
-        ran = await self._run(work, resolved)
+        ran = await self.run(work, resolved)
         if ran is None:
             return None
         if ran.silent and self._may_be_starting(work):
@@ -287,14 +309,14 @@ class Composer:
         result = await self._perform(work, resolved, ran.there, outcome)
         return self._sooner(work, result) if failed is not None and failed.passes else result
 
-    async def _run(self, work: Work, resolved: _Resolved) -> _Ran | None:
+    async def run(self, work: Work, resolved: ResolvedPipeline) -> PipelineRunResult | None:
         """Run a pipeline. Return None if the concurrency limit of a function revision is reached.
 
         After None, the key is reconciled again as soon as the limit allows a call.
         """
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
-        asking = PipelineCalls(self._calling, work.key, self._input_of(work, resolved))
+        asking = PipelineCalls(self._calling, self._clock, work.key, self._input_of(work, resolved))
         try:
             credentials = await self._observing.credentials(secrets_of(resolved.steps))
             there = await self._observing.observe(work.composite, resolved.secret)
@@ -305,14 +327,22 @@ class Composer:
         finally:
             self._calling.leave(work.key, resolved.revisions, asking)
         hide_run(work.masks, run)
-        return _Ran(there, masked_outcome(conclude(run), work.masks), asking.silent)
+        return PipelineRunResult(there, masked_outcome(conclude(run), work.masks), asking.silent)
+
+    def is_quarantined(self, work: Work, resolved: ResolvedPipeline) -> bool:
+        """Report whether a function must not be called, because it exits or hangs with the input.
+
+        It is called again after a back-off.
+        """
+        input_of = self._input_of(work, resolved)
+        return bool(self._calling.quarantined(work.key, resolved.revisions, input_of)[0])
 
     async def _look(self, work: Work, wanted: Requirements) -> FoundRequirements:
         found = await self._looking.look(wanted)
         hide_found(work.masks, found)
         return found
 
-    def _input_of(self, work: Work, resolved: _Resolved) -> Callable[[], str]:
+    def _input_of(self, work: Work, resolved: ResolvedPipeline) -> Callable[[], str]:
         return lambda: digest([*others_in(work.found), resolved.name])
 
     # Moves to other combinations.
@@ -324,12 +354,35 @@ class Composer:
         matches the Composition and the labels that the composite resource requests.
         """
         composite = work.composite
-        if not _recorded(work.found):
+        if not recorded_calls(work.found):
             return ""
         fits = self._known.is_revision(composite.revision, composition, composite.revision_labels)
         return composite.revision if fits else ""
 
-    async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Requeue | None:
+    async def _turn(self, work: Work, composition: str, target: str, pinned: str) -> _Turn:
+        """Find the revisions to which the composite resource may move now.
+
+        It takes part in one rollout at a time. The moves of other rollouts wait until it is healthy
+        after the first move.
+        """
+        installed, lineage = self._known.installed, self._known.lineage(composition)
+        revision = await self._known.content(pinned)
+        if revision is None or not (installed.has_gates or any(each.gate for each in lineage)):
+            return _Turn(target, installed)
+        used = lineage.get(pinned)
+        chosen = [(used.pin if used is not None else None, lineage.get(target))]
+        chosen += [
+            (each.used, each.answer.release)
+            for each in ask_steps(revision, work.composite, installed, several=self._several)
+            if isinstance(each.answer, Resolution) and not isinstance(each.selector, Exact)
+        ]
+        waiting = _waiting(work.found, chosen)
+        if not waiting:
+            return _Turn(target, installed)
+        here = pinned if target in waiting else target
+        return _Turn(here, self._known.installed_without(waiting), frozenset(waiting))
+
+    async def _move(self, work: Work, composition: str, turn: _Turn, pinned: str) -> Requeue | None:
         """Compose with the first combination that works, in this order:
 
         - the target revision with the current function revisions,
@@ -338,13 +391,13 @@ class Composer:
 
         A combination that fails, or that would delete objects, changes nothing on the API server.
         """
-        recorded = _recorded(work.found)
-        now, then = self._known.installed, self._known.installed_as([*recorded.values()])
+        recorded, target, now = recorded_calls(work.found), turn.target, turn.installed
+        then, installed_now = self._known.installed_as([*recorded.values()]), self._known.installed
         failed: FailedCompositeMove | None = None
         tried: set[Combination] = set()
         for name, installed in ((target, now), (pinned, now), (pinned, then)):
             try:
-                resolved = await self._resolved(work, name, installed)
+                resolved = await self.resolved(work, name, installed)
             except Refusal as refusal:
                 if target == pinned and not tried:
                     raise  # there is no other combination to try
@@ -354,20 +407,20 @@ class Composer:
                 continue
             tried.add(resolved.combination)
             if name == pinned and resolved.calls == recorded:
-                self._check_served(work, resolved.steps)
+                self.check_served(work, resolved.steps)
                 if failed is not None and failed.passes and self._is_early(work.key):
                     return self._sooner(work, await self._compose(work, resolved, None))
                 result = await self._compose(work, resolved, failed)
-                return result if failed is None else self._current(result, now)
+                return result if failed is None else self._current(result, installed_now)
             found = await self._taken(work, composition, resolved, pinned)
             if not isinstance(found, FailedCompositeMove):
                 return found
             failed = failed or found
         assert failed is not None
-        return self._current(await self._stay(work, failed), now)
+        return self._current(await self._stay(work, failed), installed_now)
 
     async def _taken(
-        self, work: Work, composition: str, resolved: _Resolved, pinned: str
+        self, work: Work, composition: str, resolved: ResolvedPipeline, pinned: str
     ) -> Requeue | FailedCompositeMove | None:
         """Try to move to a combination.
 
@@ -399,20 +452,18 @@ class Composer:
         return result if self._known.installed is installed else Requeue(0.0)
 
     async def _tried(
-        self, work: Work, resolved: _Resolved, pinned: str
-    ) -> _Ran | FailedCompositeMove:
+        self, work: Work, resolved: ResolvedPipeline, pinned: str
+    ) -> PipelineRunResult | FailedCompositeMove:
         """Run a new combination without applying the result. Return the run, or the failed move."""
         release = self._new_in(work, resolved, pinned)
         try:
-            self._check_served(work, resolved.steps)
-            input_of = self._input_of(work, resolved)
-            if self._calling.quarantined(work.key, resolved.revisions, input_of)[0]:
-                return FailedCompositeMove(
-                    release, "Quarantined", "its function does not answer", True
-                )
-            ran = await self._run(work, resolved)
+            self.check_served(work, resolved.steps)
+            if self.is_quarantined(work, resolved):
+                fact = "its function does not answer"
+                return FailedCompositeMove(release, QUARANTINED, fact, True)
+            ran = await self.run(work, resolved)
         except Refusal as refusal:
-            passes = refusal.reason == _NOT_SERVED
+            passes = refusal.reason == NOT_SERVED
             return FailedCompositeMove(release, refusal.reason, str(refusal), passes)
         if ran is None:
             return FailedCompositeMove(release, "Busy", "its function is overloaded", True)
@@ -432,28 +483,34 @@ class Composer:
 
         Return None if a function of the combination cannot be called, or if the run fails.
         """
-        then = self._known.installed_as([*_recorded(work.found).values()])
+        then = self._known.installed_as([*recorded_calls(work.found).values()])
         try:
-            resolved = await self._resolved(work, pinned, then)
-            self._check_served(work, resolved.steps)
-            ran = await self._run(work, resolved)
+            resolved = await self.resolved(work, pinned, then)
+            self.check_served(work, resolved.steps)
+            ran = await self.run(work, resolved)
         except Refusal:
             return None
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
-    def _new_in(self, work: Work, resolved: _Resolved, pinned: str) -> str:
+    def _new_in(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> str:
         """Return the new revisions of a combination, for messages.
 
         These are the revisions that the combination in use does not have.
         """
-        recorded = _recorded(work.found)
+        recorded = recorded_calls(work.found)
         found = [resolved.name] if resolved.name != pinned else []
         found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
-        return " with ".join(dict.fromkeys(found))
+        return joined(found)
 
-    async def _allows_deletion(self, work: Work, resolved: _Resolved, pinned: str) -> bool:
-        """Report whether an annotation allows a new revision of a combination to delete objects."""
-        recorded = _recorded(work.found)
+    async def _allows_deletion(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> bool:
+        """Report whether the move to a combination may delete objects.
+
+        An annotation of a new revision allows it. If a rollout takes back a revision in use, the
+        objects that only this revision has made are deleted.
+        """
+        recorded = recorded_calls(work.found)
+        if self._is_taken_back(work, resolved, pinned):
+            return True
         if resolved.name != pinned:
             name = composition_of(resolved.revision)
             whole = await find(self._client, COMPOSITIONS, name)
@@ -466,6 +523,20 @@ class Composer:
                 if any(allows_deletion(each) for each in (revision, whole)):
                     return True
         return False
+
+    def _is_taken_back(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> bool:
+        """Report whether a rollout takes back a revision in use that the combination replaces."""
+        left = []
+        if resolved.name != pinned:
+            left.append(self._known.lineage(composition_of(resolved.revision)).get(pinned))
+        recorded = recorded_calls(work.found)
+        for step in resolved.steps:
+            used = recorded.get(step.name, step.revision)
+            if used != step.revision:
+                left.append(self._known.installed.lineage(step.function).get(used))
+        return any(
+            each is not None and each.gate is not None and each.gate.returns for each in left
+        )
 
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
         """Report a failed move. The composed resources are not changed.
@@ -493,6 +564,11 @@ class Composer:
         now = self._clock.time()
         return now - self._since.setdefault(key, now) < self._limits.quiet
 
+    @staticmethod
+    def _soon(result: Requeue | None) -> Requeue:
+        """Return the requeue of a healthy composite resource that has a waiting move."""
+        return Requeue(_WAITING if result is None else min(result.after, _WAITING))
+
     def _sooner(self, work: Work, result: Requeue | None) -> Requeue:
         again = self._retry(work.key)
         return again if result is None else Requeue(min(result.after, again.after))
@@ -509,7 +585,9 @@ class Composer:
         work.warnings = [*chosen.warnings, *found.warnings]
         return chosen.composition, found.release.name
 
-    async def _resolved(self, work: Work, name: str, installed: FunctionLineages) -> _Resolved:
+    async def resolved(
+        self, work: Work, name: str, installed: FunctionLineages
+    ) -> ResolvedPipeline:
         """Read a CompositionRevision, and resolve each of its steps to an installed revision.
 
         Raise Refusal if the CompositionRevision was deleted, or if a step cannot be resolved.
@@ -522,7 +600,7 @@ class Composer:
         steps = resolve_steps(revision, composite, installed, several=self._several)
         # Only composite resources of the scope LegacyCluster have a connection Secret.
         secret = published_to(composite, revision) if defined.legacy else None
-        return _Resolved(revision, steps, secret)
+        return ResolvedPipeline(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
         """Write references to the chosen Composition and revision to the spec.
@@ -533,7 +611,8 @@ class Composer:
         if change:
             # Send the resourceVersion, because the user may have changed these references
             # meanwhile.
-            await self._patch(work, {**change, "metadata": precondition(work.found)})
+            metadata = {**change.get("metadata", {}), **precondition(work.found)}
+            await self._patch(work, {**change, "metadata": metadata})
 
     async def _patch(self, work: Work, change: dict[str, Any]) -> None:
         key = work.key
@@ -543,18 +622,22 @@ class Composer:
             )
         )
 
-    def _check_served(self, work: Work, steps: Iterable[ResolvedStep]) -> None:
+    def check_served(self, work: Work, steps: Iterable[ResolvedStep]) -> None:
         for step in steps:
             if not step.endpoint:
                 self._calling.stick(work.key, step.revision)
                 fact = f'{step.revision}, which step "{step.name}" calls, is not served yet'
                 hint = "it continues as soon as it is; see the status of the FunctionRevision"
-                raise Refusal(_NOT_SERVED, fact, hint=hint)
+                raise Refusal(NOT_SERVED, fact, hint=hint)
 
     # Results.
 
     async def _perform(
-        self, work: Work, resolved: _Resolved, there: Observation, outcome: PipelineOutcome
+        self,
+        work: Work,
+        resolved: ResolvedPipeline,
+        there: Observation,
+        outcome: PipelineOutcome,
     ) -> Requeue | None:
         removed = await self._applier.remove(work.found, outcome.remove)
         references = [*outcome.references, *removed.kept]
@@ -593,7 +676,7 @@ class Composer:
     async def _publish(
         self,
         work: Work,
-        resolved: _Resolved,
+        resolved: ResolvedPipeline,
         outcome: PipelineOutcome,
         applied: CompositeApplyResult,
     ) -> bool:
@@ -659,7 +742,25 @@ class Composer:
         await self._telling.events(work.key, work.found, [*told, *events])
 
 
-def _recorded(found: Object) -> dict[str, str]:
+def _waiting(found: Object, chosen: Iterable[tuple[Pin | None, Release | None]]) -> set[str]:
+    """Return the revisions to which a composite resource moves later.
+
+    `chosen` are the revisions that it would use now, each with the revision that it uses.
+    """
+    failed = failed_move_in(found)
+    left_out = failed.revisions if failed is not None else ()
+    unsettled, moving = [], []
+    for used, release in chosen:
+        if used is None or release is None or release.gate is None:
+            continue
+        if used == release.pin:
+            unsettled += [] if is_healthy(found) else [release.gate.rollout]
+        elif release.name not in left_out:
+            moving.append((release.name, release.gate.rollout))
+    return waiting_moves(moving, unsettled)
+
+
+def recorded_calls(found: Object) -> dict[str, str]:
     """Return the function revision that each step called when the resource was last composed."""
     recorded = (found.get("status") or {}).get("pipeline") or ()
     return {each["step"]: each["revision"] for each in recorded}
@@ -677,7 +778,7 @@ def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
         return outcome
     fact = f"{revision} does not answer for this composite resource, but answers for others"
     told = f"quarantined: {fact}; it is retried rarely, and at once when its spec changes"
-    events = (*outcome.events, PipelineEvent("Warning", "Quarantined", told))
+    events = (*outcome.events, PipelineEvent("Warning", QUARANTINED, told))
     return replace(
         outcome, events=events, failure=replace(failure, message=f"{failure.message}; {told}")
     )

@@ -36,7 +36,7 @@ from polyver.core.adoption import Adoption
 from polyver.core.plain import Object
 from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
 
-__all__ = ["AdoptionReport", "CompositeStatusWriter", "is_paused", "is_synced"]
+__all__ = ["AdoptionReport", "CompositeStatusWriter", "is_healthy", "is_paused", "is_synced"]
 
 _SYSTEM = ("Synced", "Ready")
 _EVERY: Final = 1.0
@@ -57,6 +57,12 @@ def is_synced(composite: Object) -> bool:
     synced = _by_type(conditions).get("Synced", {})
     seen = synced.get("observedGeneration") == composite["metadata"].get("generation")
     return bool(seen and synced.get("status") == "True")
+
+
+def is_healthy(composite: Object) -> bool:
+    """Report whether `Synced` and `Ready` are True."""
+    found = _by_type((composite.get("status") or {}).get("conditions") or ())
+    return all(found.get(name, {}).get("status") == "True" for name in _SYSTEM)
 
 
 class CompositeStatusWriter:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
+from polyver.capability.gates import LineageName
+from polyver.capability.rollouts import holding_policy
 from polyver.client import (
     Change,
     Client,
@@ -172,7 +174,12 @@ class CompositionController(Controller[str]):
         refusals = check_composition(obj, several=self._several)
         if not refusals:
             known = [*map(known_composition_revision, revisions.values())]
-            changes = composition_changes(obj, known)
+            # Read the policy after the revisions. So a policy that became Ready before one of
+            # these revisions was created is known.
+            lineage = LineageName(COMPOSITIONS.group, "Composition", "", obj["metadata"]["name"])
+            labels = obj["metadata"].get("labels") or {}
+            policy = await holding_policy(self._client, lineage, labels)
+            changes = composition_changes(obj, known, policy=policy)
             refusals += changes.refusals or await self._perform(obj, changes, known, revisions)
             if not refusals and allows_deletion(obj):
                 await self._allow_deletion(changes.current)

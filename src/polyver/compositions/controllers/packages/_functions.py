@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
+from polyver.capability.gates import GATE, STATE, LineageName
+from polyver.capability.rollouts import holding_policy
 from polyver.client import Change, Client, Clock, SystemClock, find, precondition, timestamp
 from polyver.client.field_managers import POLYVER
 from polyver.compositions.controllers.packages._digests import (
@@ -122,7 +124,13 @@ class FunctionController(Controller[str]):
         answer = DigestLookup() if refusals else self._answer(function, obj, known)
         # Wait: before the watches are synced, a function in use would be treated as unused.
         uses = await self._installed.uses(key) if self.synced else None
-        plan = decide(function, known, answer.digest, uses)
+        # Read the policy after the revisions. So a policy that became Ready before one of these
+        # revisions was created is known.
+        policy = await holding_policy(
+            self._client, LineageName(FUNCTIONS.group, "Function", "", key), function.labels
+        )
+        pins = self._dependents.pins(key)
+        plan = decide(function, known, answer.digest, uses, pins=pins, policy=policy)
         refusals += plan.refusals
         if uses is not None:
             obj = await self._hold(obj, revisions, plan.selected if function.strict else {})
@@ -278,7 +286,7 @@ def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:
     annotations = metadata.get("annotations") or {}
     healthy = find_condition(obj, "Healthy") or {}
     texts = (str(metadata.get(name)) for name in ("uid", "labels", "finalizers"))
-    noted = (annotations.get(name) for name in (COPIED, ENDPOINT))
+    noted = (annotations.get(name) for name in (COPIED, ENDPOINT, STATE, GATE))
     said = (healthy.get(name) for name in ("status", "reason", "message"))
     state = spec.get("revision"), spec.get("desiredState"), "deletionTimestamp" in metadata
     return function_of(obj), (*texts, *noted, *said, *state)

@@ -6,7 +6,8 @@ watches update them. `CompositionsOn` reads the steps on demand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from polyver.client import Change, Client, Discovery, GroupVersionResource, Key, find, preferred
@@ -15,7 +16,9 @@ from polyver.compositions.kinds import GROUP, STORED
 from polyver.compositions.names import PACKAGE
 from polyver.compositions.packages import (
     CompositionPipeline,
+    FunctionPin,
     StepFunctionUse,
+    pins_in,
     pipeline_of,
     revision_used,
     uses_in,
@@ -71,6 +74,10 @@ class Dependents(Users, Protocol):
         """The watches that keep the users up to date. Their keys are names of functions."""
         ...
 
+    def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
+        """Return the composite resources by the revisions with which they were composed."""
+        ...
+
 
 class NoDependents:
     """Finds no users; for API servers that do not serve compositions."""
@@ -83,6 +90,21 @@ class NoDependents:
         del function
         return ()
 
+    def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
+        del function
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeUse:
+    """The CompositionRevision that a composite resource uses, and the function revisions."""
+
+    revision: str
+    pins: frozenset[FunctionPin]
+
+
+_NOTHING = CompositeUse("", frozenset())
+
 
 class Compositions:
     """Index of CompositionRevisions and of the composite resources that use them.
@@ -92,7 +114,9 @@ class Compositions:
 
     def __init__(self) -> None:
         self._pipelines: dict[str, CompositionPipeline] = {}
-        self._used: dict[tuple[str, str], dict[Key, str]] = {}
+        self._used: dict[tuple[str, str], dict[Key, CompositeUse]] = {}
+        self._pins: dict[str, dict[FunctionPin, dict[str, None]]] = {}
+        """The composite resources by the function and the pin that they have."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -101,15 +125,18 @@ class Compositions:
             Watch(
                 kinds=composites,
                 observe=self._observe_composite,
-                keep=keep_revision,
+                keep=_composite_use,
                 forget=self._forget,
             ),
         ]
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        used = {name for each in self._used.values() for name in each.values()}
+        used = {known.revision for each in self._used.values() for known in each.values()}
         found = uses_in(self._pipelines.values(), used)
         return [use for use in found if use.function == function]
+
+    def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
+        return {pin: tuple(names) for pin, names in self._pins.get(function, {}).items()}
 
     def _observe_revision(
         self, kind: ResourceKind, change: Change[CompositionPipeline]
@@ -127,17 +154,46 @@ class Compositions:
         told |= {each for each in self._pipelines.values() if each.composition in compositions}
         return {function for each in told for function in each.functions}
 
-    def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
+    def _observe_composite(self, kind: ResourceKind, change: Change[CompositeUse]) -> Iterable[str]:
+        if change.before == change.after:
+            return ()
         used = self._used.setdefault((kind.group, kind.plural), {})
         if change.after is None:
             used.pop(change.key, None)
         else:
             used[change.key] = change.after
-        return self._functions({change.before or "", change.after or ""})
+        before, after = change.before or _NOTHING, change.after or _NOTHING
+        revisions = {before.revision, after.revision} if before.revision != after.revision else ()
+        shown = f"{kind.kind} {'/'.join(filter(None, change.key))}"
+        return self._functions(revisions) | self._pin(shown, before.pins, after.pins)
 
-    def _forget(self, kind: ResourceKind, known: Iterable[str]) -> Iterable[str]:
-        self._used.pop((kind.group, kind.plural), None)
-        return self._functions(known)
+    def _pin(
+        self, composite: str, before: frozenset[FunctionPin], after: frozenset[FunctionPin]
+    ) -> set[str]:
+        """Record the pins of a composite resource.
+
+        Return the functions of which a pin got its first user or lost its last user.
+        """
+        touched = set()
+        for pin in before - after:
+            users = self._pins.get(pin.function, {}).get(pin, {})
+            users.pop(composite, None)
+            if not users:
+                self._pins.get(pin.function, {}).pop(pin, None)
+                touched.add(pin.function)
+        for pin in after - before:
+            users = self._pins.setdefault(pin.function, {}).setdefault(pin, {})
+            touched |= {pin.function} if not users else set()
+            users[composite] = None
+        return touched
+
+    def _forget(self, kind: ResourceKind, known: Iterable[CompositeUse]) -> Iterable[str]:
+        del known
+        touched: set[str] = set()
+        for key, use in self._used.pop((kind.group, kind.plural), {}).items():
+            shown = f"{kind.kind} {'/'.join(filter(None, key))}"
+            touched |= self._functions({use.revision}) | self._pin(shown, use.pins, frozenset())
+        return touched
 
     def _functions(self, revisions: Iterable[str]) -> set[str]:
         there = [self._pipelines[name] for name in revisions if name in self._pipelines]
@@ -187,6 +243,11 @@ def composites(discovery: Discovery) -> list[ResourceKind]:
 def _pipeline(kind: ResourceKind, obj: Object) -> CompositionPipeline:
     del kind
     return pipeline_of(obj)
+
+
+def _composite_use(kind: ResourceKind, obj: Object) -> CompositeUse:
+    del kind
+    return CompositeUse(revision_used(obj), pins_in(obj))
 
 
 def keep_revision(kind: ResourceKind, obj: Object) -> str:

@@ -1,6 +1,6 @@
 """Certificates of functions on a cluster.
 
-All replicas of polyver share the certificate authorities, which are stored in a Secret.
+The certificate authorities are stored in a Secret, which all replicas of polyver use.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["AUTHORITIES", "ClusterCertificates"]
 
 AUTHORITIES = "polyver-functions"
-"""Name of the Secret with the certificate authorities."""
+"""Name of the Secret that contains the certificate authorities."""
 _KEY = "authorities.json"
 _TRIES = 5
 _READ_EVERY = 60.0
 
 
 class _UnreadableSecret(PolyverError):
-    """The Secret with the certificate authorities has unexpected content."""
+    """The content of the Secret with the certificate authorities is not valid."""
 
 
 class ClusterCertificates:
-    """Issues certificates for function revisions, and for polyver as their caller."""
+    """Issues certificates for function revisions, and for polyver, which calls them."""
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class ClusterCertificates:
     async def fitting(self, revision: str, before: IssuedCertificate | None) -> IssuedCertificate:
         """Return valid certificates for a revision.
 
-        These are the certificates `before` or, if they must be renewed, new certificates.
+        The result is `before` or, if `before` must be renewed, new certificates.
         """
         authorities, now = await self._authorities(), self._clock.now()
         names = server_names(revision, namespace=self._namespace)
@@ -55,17 +55,14 @@ class ClusterCertificates:
         return authorities.server(names, now)
 
     async def trust(self, revision: str) -> Trust:
-        """Return the certificates for calls of a revision."""
+        """Return the certificates with which polyver calls a revision."""
         authorities, now = await self._authorities(), self._clock.now()
         if self._caller is None or renewal(self._caller, authorities, (), now):
             self._caller = authorities.client(now)
         return Trust(self._caller.bundle, self._caller.pair, revision)
 
     async def _authorities(self) -> Authorities:
-        """Return the certificate authorities.
-
-        If a rotation is due, it is performed and stored first.
-        """
+        """Return the certificate authorities, after any rotation that is due has been stored."""
         async with self._one_at_a_time:
             age = self._clock.time() - self._read_at
             if self._known is not None and age < _READ_EVERY:
@@ -79,7 +76,10 @@ class ClusterCertificates:
             raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
-        """Read the authorities, and store a due rotation. Return None after a write conflict."""
+        """Read the authorities, perform the rotation that is due, and store the result.
+
+        Return None if another replica changed the Secret at the same time.
+        """
         kept = await find(self._client, SECRETS, AUTHORITIES, self._namespace)
         before = self._decoded(kept) if kept else Authorities()
         after = before.advanced(now)

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 REVISION = "pkg.crossplane.io/revision"
-"""Label with the name of the FunctionRevision that is served."""
+"""Label with the name of the FunctionRevision that the object serves."""
 _OURS = {"app.kubernetes.io/managed-by": "polyver"}
 _CERTIFICATES = "polyver.dev/certificates"
 _PORT = 9443
@@ -44,7 +44,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def name_problem(name: str) -> str:
-    """Return the reason why a Service cannot have this name. Return "" if it can have this name.
+    """Return why a Service cannot have this name; "" if it can.
 
     >>> name_problem("fn-0123456789ab")
     ''
@@ -56,7 +56,7 @@ def name_problem(name: str) -> str:
 
 
 def endpoint_of(name: str, namespace: str) -> str:
-    """Return the address at which the Service of a revision is called.
+    """Return the address at which polyver calls the Service of a revision.
 
     >>> endpoint_of("fn-1", "polyver-system")
     'dns:///fn-1.polyver-system:9443'
@@ -78,7 +78,7 @@ def objects_of(
 def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
     """Build the Secret with the certificates of a revision.
 
-    Functions read files with this layout.
+    It is mounted as a folder, in which functions expect these file names.
     """
     content = {
         "tls.crt": issued.pair.certificate,
@@ -91,7 +91,7 @@ def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate
 
 
 def issued_in(secret: Object | None) -> IssuedCertificate | None:
-    """Read the certificates in a Secret. Return None if it contains no certificates."""
+    """Read the certificates in a Secret; return None if it contains none."""
     data: Mapping[str, str] = (secret or {}).get("data") or {}
     try:
         crt, key, ca = (
@@ -103,14 +103,14 @@ def issued_in(secret: Object | None) -> IssuedCertificate | None:
 
 
 def is_ours(found: Object, name: str) -> bool:
-    """Report whether polyver created an object for this revision."""
+    """Report whether polyver created this object to serve the revision `name`."""
     labels = found["metadata"].get("labels") or {}
     wanted = {**_OURS, REVISION: name}
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def served_of(deployment: Object | None, name: str, namespace: str) -> ServingStatus:
-    """Build the status of a revision from the conditions of its Deployment."""
+    """Build the status of a revision from its Deployment; None means that it does not exist yet."""
     status = (deployment or {}).get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     if _is(conditions, "Available", "True"):

@@ -1,6 +1,6 @@
 """Runtime that serves each function revision by a Deployment and a Service on a cluster.
 
-The packages of the functions are OCI images.
+The packages of the functions must be OCI images.
 """
 
 from __future__ import annotations
@@ -47,18 +47,17 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["KubernetesRuntime"]
 
 _LOOK_EVERY = 600.0
-"""Seconds between two reconciles without a watch event. These reconciles also renew certificates.
-"""
+"""Seconds between reconciles without a watch event. They also renew certificates."""
 _BACKOFF = Backoff(first=0.5, most=60.0)
 
 
 class NotOurs(PolyverError):
-    """An object with the same name has another owner."""
+    """An object has the name that polyver needs, but polyver did not create this object."""
 
 
 @dataclass(eq=False)
 class _Served:
-    """A function revision that is desired, and its status."""
+    """A function revision that the runtime has to serve, and its status."""
 
     wanted: DesiredRevision
     served: ServingStatus = field(default_factory=ServingStatus)
@@ -124,7 +123,7 @@ class KubernetesRuntime:
             yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
-        """Stop reconciling. The objects stay on the cluster, and the next process uses them."""
+        """Stop reconciling. The objects stay on the cluster for the next polyver process."""
         for known in self._revisions.values():
             await self._stop(known)
         self._revisions.clear()
@@ -168,7 +167,7 @@ class KubernetesRuntime:
                 each.cancel()
 
     async def _brought_about(self, wanted: DesiredRevision) -> ServingStatus:
-        """Apply the objects of a revision. Return the status of its Deployment."""
+        """Apply the objects that serve a revision. Return the status of its Deployment."""
         secret = await self._ours(SECRETS, wanted.name)
         issued = await self._certificates.fitting(wanted.name, issued_in(secret))
         applied: Object | None = None
@@ -184,7 +183,7 @@ class KubernetesRuntime:
         return served_of(applied, wanted.name, self._namespace)
 
     async def _ours(self, resource: GroupVersionResource, name: str) -> Object | None:
-        """Return the object with this name. Return None if there is none.
+        """Return the object with this name; None if there is none.
 
         Raise NotOurs if polyver did not create it.
         """

@@ -48,8 +48,9 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Ports in use. They are recorded because two gRPC servers can listen at the same port; each
-    would then get a part of the calls.
+    """Ports that function processes use. No other process gets one of these ports.
+
+    If two gRPC servers listened at the same port, each would get a part of the calls.
     """
 
 
@@ -77,7 +78,7 @@ class Children:
         self._certificates: FunctionCertificates | None = None
 
     async def start(self, environment: FunctionEnvironment) -> Child:
-        """Start another child process."""
+        """Start another child process for the revision."""
         certificates, port = await self._issued(), _free_port(self._at.ports)
         work = self._at.work / f"{self._revision}-{port}"
         address = f"{LOOPBACK}:{port}"
@@ -103,9 +104,9 @@ class Children:
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
     async def _issued(self) -> FunctionCertificates:
-        """Return the certificates for the next start.
+        """Return the certificates for the next start of a child.
 
-        The same certificates are returned until they must be renewed.
+        They are the same as for the last start, until they must be renewed.
         """
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
@@ -115,14 +116,11 @@ class Children:
         return known
 
     def renewal(self, child: Child) -> str:
-        """Return the reason why a child process needs new certificates.
-
-        Return "" if it needs none.
-        """
+        """Return the reason why a child needs new certificates; "" if it needs none."""
         return self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
 
     async def first_answer(self, child: Child) -> Outlook:
-        """Probe a new child until it answers, or until its start takes too long."""
+        """Probe a new child until it answers, exits, or needs too much time to start."""
         pause = self._at.timing.ask_while_starting
         while True:
             await self._ask(child)
@@ -133,16 +131,13 @@ class Children:
             pause = min(pause * 1.5, _LONGEST_BETWEEN)
 
     async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
-        """Probe a child after a pause.
-
-        The pause ends early if one of the tasks `others` completes.
-        """
+        """Probe a child after a pause, which ends early if one of the tasks `others` ends."""
         await self._pause(child, self._at.timing.ask_every, others)
         await self._ask(child)
         return outlook(child.life, self._at.timing, self._at.clock.time())
 
     async def end(self, child: Child) -> Ending:
-        """End a child. Kill it if it does not exit within its grace period.
+        """Ask a child to exit. Kill it if it still runs after its grace period.
 
         If this task is cancelled, kill the child immediately.
         """
@@ -160,10 +155,7 @@ class Children:
     async def _pause(
         self, child: Child, seconds: float, others: Iterable[asyncio.Task[Any]] = ()
     ) -> None:
-        """Wait for some seconds.
-
-        End the wait early if the child exits or one of the tasks completes.
-        """
+        """Wait for some seconds, but stop waiting if the child exits or one of `others` ends."""
         waits = [
             asyncio.ensure_future(sleep(self._at.clock, seconds)),
             asyncio.ensure_future(child.program.wait()),
@@ -199,9 +191,9 @@ class Children:
 
 
 def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
-    """Return the environment variables of a child.
+    """Return the environment variables for a child.
 
-    From polyver's own variables, it gets only PATH.
+    Of polyver's own environment variables, the child gets only PATH.
     """
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:

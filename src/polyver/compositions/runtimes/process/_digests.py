@@ -1,8 +1,8 @@
 """Computes the digest of a folder's content, and copies the content.
 
-Two folders with the same files have the same digest. The location of the folders, and the order in
-which the file system lists the files, have no effect. Files that tools generate, such as caches,
-are not part of the content.
+If two folders have the same files, they have the same digest. The location of the folders makes no
+difference, and neither does the order in which the file system lists the files. Files that tools
+generate, such as caches, are not part of the content.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_BYTES = 512 << 20
 
 
 def is_content(name: str) -> bool:
-    """Report whether a file or folder with this name is part of the content of a package.
+    """Report whether files and folders with this name are part of the content of a package.
 
     >>> is_content("main.py"), is_content("__pycache__"), is_content("x.egg-info")
     (True, False, False)
@@ -42,7 +42,7 @@ def is_content(name: str) -> bool:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Compute the digest of a folder from its paths and the SHA-256 of each file.
+    """Compute the digest of a folder from the path and the SHA-256 digest of each file.
 
     >>> digest_of({"a": b"1" * 32, "b": b"2" * 32}) == digest_of({"b": b"2" * 32, "a": b"1" * 32})
     True
@@ -62,7 +62,7 @@ def folder_digest(folder: Path) -> str:
 def copy_folder(folder: Path, to: Path) -> str:
     """Copy the content of a folder. Return the digest of the copy.
 
-    The digest is that of the copied files, even if the folder changes during the copying.
+    If the folder changes during the copying, the digest is still that of the copied files.
     """
     return _digest_and_copy(folder, to)
 
@@ -118,9 +118,9 @@ def _files(root: Path, folder: Path, inside: str) -> Iterator[tuple[str, Path]]:
 
 
 def _followed(root: Path, path: Path, name: str) -> Path:
-    """Return the file to read for a path, which may be a symbolic link.
+    """Return the file to read at `path`, which may be a symbolic link.
 
-    Raise PackageUnusable if a link does not lead to a file in the folder of the package.
+    Raise PackageUnusable if the link does not lead to a file inside of the folder `root`.
     """
     if path.is_symlink():
         target = Path(os.path.realpath(path))  # raises no error for a loop of links
@@ -133,9 +133,9 @@ def _followed(root: Path, path: Path, name: str) -> Path:
 
 
 def _read(file: Path, to: Path | None, most: int) -> tuple[bytes, int]:
-    """Read a file, and write its content to the copy, if a copy is made.
+    """Read a file and, if `to` is not None, copy its content to the file `to`.
 
-    Return the digest and the size of the content.
+    Return the SHA-256 digest and the size of the content. Stop reading after `most` bytes.
     """
     whole, size = hashlib.sha256(), 0
     # Without O_NONBLOCK, opening a pipe would block.

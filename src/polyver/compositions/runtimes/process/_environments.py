@@ -1,10 +1,10 @@
-"""The environments in which functions run as processes; one environment for each package digest.
+"""The environments in which functions run as processes. Each package digest has one environment.
 
 An environment is a folder with a copy of the package, with a Python virtual environment in which
-the package is installed, or with both. It is built once and kept. Its record file is written last;
-the environment is complete if this file exists. So after a crash, an incomplete environment is
-recognized. File locks ensure that only one process builds or removes an environment, and that an
-environment in use is never removed.
+the package is installed, or with both. polyver builds it once and keeps it. The record file of an
+environment is written last: the environment is complete if this file exists. So after a crash,
+polyver recognizes an incomplete environment. File locks ensure that only one process builds or
+removes an environment, and that an environment in use is never removed.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor} of {sys.base_prefi
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The record of a complete environment, stored as a file."""
+    """The record of a complete environment, which is stored as a file."""
 
     at: str
-    """The folder of the environment. Environments cannot be moved."""
+    """The folder of the environment. An environment does not work in another folder."""
     python: str
-    """The version and location of the Python that created it. Empty if no Python project was
-    installed.
+    """The version and location of the Python with which the environment was created.
+
+    Empty if no Python project was installed in it.
     """
     command: FunctionCommand
 
@@ -61,7 +62,7 @@ _record = msgspec.json.Decoder(_Record)
 
 @dataclass(frozen=True, slots=True)
 class FunctionEnvironment:
-    """The environment of a function. It is locked while it is used."""
+    """The environment of a function. It has a lock until `release` is called."""
 
     folder: Path
     command: FunctionCommand
@@ -83,7 +84,7 @@ class FunctionEnvironment:
         return found if found.is_dir() else None
 
     def release(self) -> None:
-        """Release the lock after use."""
+        """Release the lock, after which the environment may be removed."""
         self._lock.release()
 
 
@@ -100,12 +101,10 @@ class Environments:
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
-        """Return the environment for a package digest.
+        """Return the environment for a package digest, locked. Build it from `source` if necessary.
 
-        If it does not exist, build it from `source`.
-
-        If `source` is None and the environment does not exist, return None. While another task or
-        process builds the environment, wait.
+        If `source` is None and the environment does not exist, return None. If another task or
+        process builds the environment, wait until it is complete.
         """
         while True:
             if (found := self._use(digest)) is not None:
@@ -142,10 +141,7 @@ class Environments:
         return self._folder / f"{hex_of(digest)}.json"
 
     def _record(self, digest: str) -> _Record | None:
-        """Return the record of the environment for a digest.
-
-        Return None if there is no usable environment.
-        """
+        """Return the record of the environment for a digest; None if it cannot be used."""
         try:
             found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -193,9 +189,9 @@ class Environments:
         return project.command or _command_in(environment, what), True
 
     async def tidy(self, *, keep: int, sources: Path) -> None:
-        """Remove incomplete environments.
+        """Remove incomplete environments, and old ones that are not in use.
 
-        Of the unused environments, keep only the most recently used.
+        Of the environments that are not in use, the `keep` most recently used ones stay.
         """
         await self._aside.run(lambda: self._tidy(keep, sources))
 
@@ -221,7 +217,7 @@ class Environments:
         return max(times)
 
     def _tidied(self, digest: str) -> bool:
-        """Remove incomplete environments of a digest. Return False if the digest is in use."""
+        """Remove incomplete environments of a digest. Return False if one of them is in use."""
         lock = FileLock.take(self._lock_of(digest), shared=False)
         if lock is None:
             return False
@@ -258,7 +254,7 @@ def _remove(folder: Path) -> None:
 
 
 def _command_in(environment: Path, installed: Path) -> FunctionCommand:
-    """Return the command of the distribution that was installed from a folder or a wheel."""
+    """Return the command of the Python distribution that was installed from a folder or a wheel."""
     libraries = libraries_of(environment)
     has_module = (libraries / "function" / "main.py").is_file()
     found = next((each for each in _local(libraries) if _origin(each) == installed), None)
@@ -275,10 +271,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Return the path from which a distribution was installed.
-
-    Return None if it comes from a package index.
-    """
+    """Return the path from which a distribution was installed; None for a package index."""
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

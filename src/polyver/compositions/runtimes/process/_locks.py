@@ -1,4 +1,4 @@
-"""File locks. When a process ends for any reason, the operating system releases its locks."""
+"""File locks. When a process ends, even by a crash, the operating system releases its locks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """A lock on a file that this process holds, exclusive or shared."""
+    """A lock on a file that this process has taken, exclusive or shared."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -19,7 +19,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path, *, shared: bool) -> FileLock | None:
-        """Take a lock and return it. Return None if another holder has a conflicting lock."""
+        """Take a lock and return it. Return None if another lock on the file conflicts with it."""
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -41,7 +41,7 @@ class FileLock:
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Remove the file of an exclusive lock, and release the lock."""
+        """Remove the locked file, and release the lock. The lock must be exclusive."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         self.release()

@@ -23,7 +23,7 @@ class InvalidMemory(PolyverError):
 
 
 def read_memory(text: str) -> int:
-    """Parse an amount of memory in Kubernetes notation into bytes.
+    """Parse an amount of memory in Kubernetes notation, and return the number of bytes.
 
     >>> read_memory("512Mi") >> 20, read_memory("0")
     (512, 0)
@@ -35,7 +35,10 @@ def read_memory(text: str) -> int:
 
 
 def usual_memory() -> int:
-    """Return the default memory limit of one function in bytes; 0 (no limit) if unknown."""
+    """Return the default memory limit of one function in bytes.
+
+    Return 0, which means no limit, if the memory of the machine is not known.
+    """
     found: list[int] = []
     with suppress(OSError, ValueError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -46,7 +49,9 @@ def usual_memory() -> int:
 
 
 def share_of(memory: int) -> int:
-    """Return half of an amount of memory, but at least 1 GiB; 0 if the amount is 0 (unknown).
+    """Return half of an amount of memory, but at least 1 GiB. Return 0 if the amount is 0.
+
+    An amount of 0 means that it is not known.
 
     >>> share_of(16 << 30) >> 30, share_of(1 << 30) >> 30, share_of(0)
     (8, 1, 0)

@@ -1,10 +1,10 @@
 """Decides which function packages may run, and finds the source of each package.
 
-The source is a folder, a wheel or a requirement.
+The source is a folder, a wheel or a requirement for a package index.
 
-A user who can create a Function object must not be able to execute arbitrary code. So the operator
-of polyver lists the packages that may run, or allows all packages that `file:` and `pypi:`
-references name.
+A user who may create a Function object must not be able to run any code. So the operator of polyver
+lists the packages that may run, or allows all packages to which `file:` and `pypi:` references
+refer.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _LARGEST_MAP = 1 << 20
 
 
 class PackageUnusable(PolyverError):
-    """A package cannot be served. `reason` is the reason that conditions show."""
+    """A package cannot be served. `reason` is the reason that conditions of its revision show."""
 
     reason: ClassVar[Reason] = "NotUsable"
 
 
 class NotAllowed(PackageUnusable):
-    """The operator of polyver has not allowed a package."""
+    """The operator of polyver has not allowed this package to run."""
 
     reason = "NotAllowed"
 
@@ -60,7 +60,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A package that is a built Python distribution on this machine."""
+    """A package that is a wheel, a built Python distribution, on this machine."""
 
     path: Path
 
@@ -78,7 +78,7 @@ class Requirement:
 
     @classmethod
     def read(cls, text: str) -> Requirement:
-        """Parse a pinned requirement; raise PackageUnusable for any other text."""
+        """Parse a requirement for one version. Raise PackageUnusable for any other text."""
         found = _REQUIREMENT.fullmatch(text.strip())
         if found is None:
             hint = "write name==1.2.3"
@@ -100,23 +100,22 @@ class Packages:
     named: Mapping[str, Source] = field(default_factory=dict)
     """The packages that the file of `--packages` lists, by package reference."""
     allows_others: bool = False
-    """True if `--allow-packages` is given. Packages of other `file:` and `pypi:` references may
-    then run too.
+    """True with the option `--allow-packages`.
+
+    Packages that the file does not list may then run too, if they have a `file:` or `pypi:`
+    reference.
     """
     base: Path = field(default_factory=Path.cwd)
-    """The folder to which relative paths in references refer."""
+    """The folder to which relative paths in `file:` references are relative."""
 
     def find(self, reference: str) -> Source:
-        """Return the source of a package.
-
-        Raise PackageUnusable if the source is missing or not allowed.
-        """
+        """Return the source of a package. Raise PackageUnusable if it is missing or not allowed."""
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Return the source of a package; it need not exist.
+        """Return the source of a package, even if it does not exist.
 
-        Raise NotAllowed for a forbidden package.
+        Raise NotAllowed if the package must not run.
         """
         if reference in self.named:
             return self.named[reference]
@@ -168,7 +167,7 @@ def _named(document: Document, reference: str, base: Path) -> Source:
 
 
 def _local(text: str, base: Path) -> Source:
-    """Parse the path of a folder or wheel, from a `file:` reference or the file of `--packages`."""
+    """Parse the path of a folder or wheel: from a `file:` reference or `--packages` file."""
     if text.startswith("//"):
         host, slash, path = text[2:].partition("/")
         if host not in ("", "localhost"):
@@ -185,7 +184,7 @@ def _local(text: str, base: Path) -> Source:
 
 
 def _there(source: Source) -> Source:
-    """Return the given source. Raise PackageUnusable if its folder or file does not exist."""
+    """Return the source. Raise PackageUnusable if its folder or file does not exist."""
     match source:
         case Folder(path) if not _is(path, Path.is_dir):
             if _is(path, Path.exists):

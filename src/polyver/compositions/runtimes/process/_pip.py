@@ -29,18 +29,18 @@ _QUIET = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress
 
 
 class InstallFailed(PackageUnusable):
-    """An installation failed; another try may succeed."""
+    """pip could not install or download a package. Another try may succeed."""
 
     reason = "BuildFailed"
 
 
 def bin_of(environment: Path) -> Path:
-    """Return the folder with the programs of a virtual environment."""
+    """Return the subfolder of a virtual environment that contains the programs."""
     return environment / "bin"
 
 
 def libraries_of(environment: Path) -> Path:
-    """Return the folder with the Python code of a virtual environment."""
+    """Return the subfolder of a virtual environment that contains the Python packages."""
     found = {"base": str(environment), "platbase": str(environment)}
     return Path(sysconfig.get_path("purelib", "venv", found))
 
@@ -49,7 +49,7 @@ class EnvironmentInstaller:
     """Creates virtual environments, and installs function packages into them."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
-        """Create an installer. `folder` is the folder for the installer's own files."""
+        """Create an installer. `folder` is for its own files, and `timeout` is in seconds."""
         self._folder = folder
         self._timeout = timeout
 
@@ -59,13 +59,13 @@ class EnvironmentInstaller:
         await self._run(argv, log, "no environment can be created")
 
     async def install(self, environment: Path, what: str, log: Path) -> None:
-        """Install a folder or a wheel, with its dependencies."""
+        """Install a folder or a wheel, with its dependencies, into a virtual environment."""
         python = str(bin_of(environment) / "python")
         argv = [*await self._pip(log), "--python", python, "install", *_QUIET]
         await self._run([*argv, "--no-warn-script-location", what], log, "it cannot be installed")
 
     async def download(self, requirement: str, to: Path, log: Path) -> None:
-        """Download the wheel of a requirement, without the dependencies."""
+        """Download the wheel of a requirement into the folder `to`, without its dependencies."""
         argv = [*await self._pip(log), "download", *_QUIET, "--no-deps", "--only-binary=:all:"]
         await self._run(
             [*argv, "--dest", str(to), requirement], log, f"{requirement} cannot be fetched"
@@ -74,7 +74,7 @@ class EnvironmentInstaller:
     async def _pip(self, log: Path) -> Sequence[str]:
         """Return the command that runs pip.
 
-        If this Python interpreter has no pip, install pip separately.
+        If polyver's Python has no pip, first create a virtual environment with pip.
         """
         if importlib.util.find_spec("pip"):
             return [sys.executable, "-m", "pip"]
@@ -106,7 +106,7 @@ class EnvironmentInstaller:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables that pip needs, for example for its package index."""
+    """Return the environment variables for pip, such as those that set its package index."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -124,12 +124,12 @@ def _failed(failing: str, ending: Ending) -> InstallFailed:
 
 
 def essence(ending: Ending) -> str:
-    """Return the essential lines of pip's output.
+    r"""Return the lines of pip's output that explain the failure.
 
-    If a subprocess of pip has failed, these are the last lines of the subprocess. Otherwise, these
-    are the lines that begin with ERROR. If there are no such lines, these are the last lines.
+    If a subprocess of pip has failed, these are the last lines of its output. Otherwise, these are
+    the lines that begin with ERROR or, if there are none, the last lines of pip's output.
 
-    >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
+    >>> said = "failed:\n [1 lines of output]\n no compiler\n [end of output]\nnote: x"
     >>> essence(Ending(1, said=said)).splitlines()[-1]
     'no compiler'
     """

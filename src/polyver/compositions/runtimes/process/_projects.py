@@ -25,17 +25,20 @@ _USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
 
 
 class FunctionCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The command that runs a function: the content of `polyver-function.yaml`.
+    """The command that runs a function, as the file `polyver-function.yaml` defines it.
 
-    It is also stored in the record of an environment.
+    polyver also stores it in the record of an environment.
     """
 
     command: list[str]
-    """The program and its arguments. {address} is replaced by the address at which to listen, {tls}
-    by the folder with the certificates, {python} by the Python interpreter that runs polyver.
+    """The program and its arguments.
+
+    polyver replaces {address} by the address at which the function must listen, {tls} by the folder
+    with its certificates, and {python} by the path of polyver's own Python interpreter.
     """
     env: dict[str, str] = {}
-    """Additional environment variables, with the same replacements."""
+    """Additional environment variables. polyver replaces {address}, {tls} and {python} in them too.
+    """
 
 
 prepare(FunctionCommand)
@@ -43,7 +46,7 @@ prepare(FunctionCommand)
 
 @dataclass(frozen=True, slots=True)
 class FunctionProject:
-    """How the function in a folder is run."""
+    """How to run the function in a folder."""
 
     command: FunctionCommand | None = None
     """The command that the folder defines. None if it defines no command."""
@@ -52,9 +55,9 @@ class FunctionProject:
 
 
 def read_project(folder: Path) -> FunctionProject:
-    """Read how to run the function in a folder.
+    """Find out how to run the function in a folder.
 
-    Raise PackageUnusable if the folder does not define this.
+    Raise PackageUnusable if the folder does not define how to run it.
     """
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
@@ -89,9 +92,9 @@ def _read(file: Path) -> FunctionCommand:
 
 
 def _check_arguments(document: Document) -> None:
-    """Raise an error with a hint if an argument is a mapping.
+    """Raise an error with a hint if an argument is a mapping instead of a string.
 
-    In YAML, {address} without quotes is a mapping.
+    This happens if the user writes {address} without quotes: in YAML, this is a mapping.
     """
     value = document.value if isinstance(document.value, dict) else {}
     arguments = value.get("command")
@@ -126,10 +129,10 @@ def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Func
 def filled(
     command: FunctionCommand, *, address: str, tls: str
 ) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Return the arguments and the environment variables for one start of a function.
+    """Return the command line and the additional environment variables for one start of a function.
 
-    If the command contains neither {address} nor {tls}, the flags `--address` and `--tls-certs-dir`
-    are added.
+    If the command contains neither {address} nor {tls}, add the flags `--address` and
+    `--tls-certs-dir`.
 
     >>> filled(FunctionCommand(["run"]), address="127.0.0.1:1", tls="/tls")[0]
     ['run', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']

@@ -1,4 +1,4 @@
-"""Decisions about child processes, based on times, health probes and exit codes."""
+"""Decisions about child processes, from times, health probes and exit codes."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ class Timing:
     answer: float = 10.0
     """Timeout of one health probe."""
     silence: float = 60.0
-    """If a child does not answer for this time, it is treated as hung. The time is long, because a
-    busy function may be slow.
+    """If a child does not answer for this time, it is treated as hung.
+
+    The time is long, because a busy function may be slow.
     """
     stable: float = 30.0
-    """After this time of successful service, earlier failures are not counted any more."""
+    """If a child has served for this time, its earlier failures are no longer counted."""
     drain: float = 30.0
-    """Time in which calls in progress may finish after the endpoint has changed or was removed."""
+    """Time for calls in progress, after the endpoint was replaced or removed."""
     grace: float = 10.0
-    """Shutdown grace period of a child."""
+    """Time in which a child must exit after a request to end. After this time, it is killed."""
     build: float = 900.0
     restarts: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     rebuilds: Backoff = field(default_factory=lambda: Backoff(first=10.0, most=600.0))
@@ -53,13 +54,16 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a program. The code is its exit code, or the negative number of the signal."""
+    """The end of a program.
+
+    `code` is its exit code or, if a signal ended it, the negative number of the signal.
+    """
 
     code: int
     why: str = ""
-    """The cause of the end, if the code does not show the cause."""
+    """The cause of the end, if `code` does not show it. Otherwise empty."""
     said: str = ""
-    """The last part of the program's output."""
+    """The last part of the text that the program printed."""
 
     @property
     def fact(self) -> str:
@@ -79,7 +83,7 @@ class Ending:
 
     @property
     def last_lines(self) -> str:
-        """The last lines of the program's output, limited in number and length."""
+        """The last lines that the program printed, limited in number and length."""
         lines = [line.rstrip() for line in self.said.splitlines() if line.strip()]
         return "\n".join(lines[-_LINES:])[-_SAID:]
 
@@ -90,13 +94,13 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The state of a running child, from the results of its health probes."""
+    """The state of a running child, according to its health probes."""
 
     started: float
     answered: float | None = None
-    """Time of the last answer. None before the first answer."""
+    """Time of the last probe that the child answered; None before its first answer."""
     problem: str = ""
-    """Problem of the last probe. Empty if the child answered the last probe."""
+    """The reason why the last probe failed. Empty if the child answered it."""
 
     @property
     def served_for(self) -> float:
@@ -106,7 +110,7 @@ class Life:
     def heard(self, problem: str, now: float) -> Life:
         """Return the state after a health probe.
 
-        If the child answered the probe, `problem` is empty.
+        `problem` is the reason why the probe failed; empty if the child answered it.
         """
         return replace(self, problem=problem, answered=self.answered if problem else now)
 
@@ -116,6 +120,9 @@ Outlook = Literal["wait", "serve", "overdue", "hung"]
 
 def outlook(life: Life, timing: Timing, now: float) -> Outlook:
     """Decide what to do with a running child.
+
+    The result is `wait` while it starts, `serve` while it answers, `overdue` if it did not start in
+    time, and `hung` if it stopped answering. In the last two cases, the child is killed.
 
     >>> timing = Timing(start=10, silence=60)
     >>> outlook(Life(0), timing, 9), outlook(Life(0), timing, 10)
@@ -130,14 +137,15 @@ def outlook(life: Life, timing: Timing, now: float) -> Outlook:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """Number of consecutive failures of children or of builds."""
+    """Number of consecutive failures of a child or of a build."""
 
     failures: int = 0
 
     def after(self, served: float, timing: Timing) -> FailureCount:
-        """Return the count after a failure.
+        """Return the count after one more failure.
 
-        Before the failure, the child has served for `served` seconds.
+        `served` is the number of seconds for which the child served before it failed. If this time
+        was long enough, earlier failures are not counted.
 
         >>> FailureCount(4).after(29, Timing()), FailureCount(4).after(30, Timing())
         (FailureCount(failures=5), FailureCount(failures=1))
@@ -148,7 +156,10 @@ class FailureCount:
 def ended(
     life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: float
 ) -> ServingStatus:
-    """Build the status of a function revision whose child has ended."""
+    """Build the status of a function revision whose child has ended.
+
+    `again` is the number of seconds until the next start.
+    """
     next_step = f"it is started again in {again:.0f} s"
     if why == "overdue":
         said = f": {life.problem}" if life.problem else ""
@@ -166,7 +177,7 @@ def _told(fact: str, ending: Ending, next_step: str) -> str:
 
 
 def without_again(message: str) -> str:
-    """Remove the time of the next try from a status message.
+    """Remove the time of the next start from a status message.
 
     >>> without_again("it ended; it is started again in 3 s; its last lines: no")
     'it ended; its last lines: no'

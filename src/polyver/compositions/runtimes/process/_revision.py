@@ -1,8 +1,8 @@
 """Serves one function revision by a child process, and replaces this process when necessary.
 
 A successor is a child process with renewed certificates that replaces the previous child process.
-The module `_restarts` makes the decisions. This module performs them. Each revision has its own
-task, so that no revision delays another revision.
+The module `_restarts` makes the decisions, and this module acts on them. Each revision has its own
+asyncio task, so that no revision delays another one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Serving:
         self._task = asyncio.create_task(self._run())
 
     async def end(self, *, drain: float) -> None:
-        """Stop serving the revision. Its child may finish calls for `drain` seconds."""
+        """Stop serving the revision, but let its child finish calls for `drain` seconds."""
         tasks = [each for each in (self._task, self._successor) if each is not None]
         for task in tasks:
             task.cancel()
@@ -63,7 +63,10 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until all replaced children have ended. If this task is cancelled, kill them."""
+        """Wait until the children that were replaced have ended.
+
+        If this task is cancelled, kill them.
+        """
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)
@@ -97,7 +100,7 @@ class Serving:
     async def _once(self, tries: FailureCount) -> FailureCount:
         """Serve the revision until its child has ended. Then wait before the next start.
 
-        Return the failure count after this attempt.
+        `tries` counts the failures so far. Return the count after this child.
         """
         if self._environment is None:
             self._tell(ServingStatus(reason="Building", message="its environment is being created"))
@@ -121,7 +124,10 @@ class Serving:
         return tries
 
     async def _attend(self, child: Child) -> tuple[Child, Outlook]:
-        """Monitor a child and its successors until one of them has ended, or must be killed."""
+        """Monitor a child, and then each successor that replaces it.
+
+        Return the current child when it has ended or must be killed, and the reason.
+        """
         while True:
             if child.life.answered is None:
                 self._tell(ServingStatus(reason="Starting", message="it is started"))
@@ -138,9 +144,9 @@ class Serving:
     # certificates.
 
     def _renewed(self, child: Child) -> Child:
-        """If the certificates of a child must be renewed, start a successor.
+        """Return the successor of a child if it is ready; otherwise, return the child.
 
-        Return the successor if it has replaced the child. Otherwise, return the child.
+        If the certificates of the child must be renewed, start a successor in the background.
         """
         if self._successor is not None:
             return self._succeeded(child, self._successor) if self._successor.done() else child
@@ -167,10 +173,7 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """Start a successor with new certificates.
-
-        Return the successor if it answers; otherwise return None.
-        """
+        """Start a successor with new certificates. Return it if it answers, otherwise None."""
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)
@@ -195,7 +198,7 @@ class Serving:
         return None
 
     def _leave(self, child: Child, *, drain: float) -> None:
-        """End a child after `drain` seconds, so that its calls in progress can finish."""
+        """End a child in the background, after `drain` seconds in which its calls can finish."""
         task = asyncio.create_task(self._drained(child, drain))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -217,7 +220,7 @@ class Serving:
 
 
 def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
-    """Return the child that a finished task has started. Return None if it has started no child."""
+    """Return the child that a task has started; None if there is no task or no child."""
     if task is None or task.cancelled() or task.exception() is not None:
         return None
     return task.result()

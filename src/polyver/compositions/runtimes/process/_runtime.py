@@ -35,13 +35,13 @@ _LOGS_KEPT = 200
 
 
 class PackageChanged(PackageUnusable):
-    """The content of a package has changed since the function revision was created."""
+    """The content of the package has changed since the function revision was created."""
 
     reason = "Changed"
 
 
 class ProcessRuntime:
-    """Serves function revisions by child processes. All files of the runtime are in one folder."""
+    """Serves function revisions by child processes. All of its files are in one folder."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class ProcessRuntime:
     ) -> None:
         """Create a runtime.
 
-        `memory` is the memory limit of each function in bytes, 0 for no limit; the default is half
-        of the machine's memory. `look` is the interval of memory checks in seconds. `kept` is the
-        number of unused environments to keep.
+        `memory` is the memory limit of each function in bytes; 0 means no limit, and None means
+        half of the machine's memory. `look` is the number of seconds between memory checks. `kept`
+        is the number of unused environments to keep.
         """
         folder = folder.absolute()
         timing = timing or Timing()
@@ -149,10 +149,10 @@ class ProcessRuntime:
             self._tidy_soon()
 
     async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
-        """Return an environment with the content of a revision. Build it if necessary.
+        """Return an environment with the content of a revision, and build it if necessary.
 
         If the package has changed since the revision was created, the environment still has the
-        content of the revision.
+        content that the package had at that time.
         """
         self._packages.locate(wanted.package)
         found = await self._environments.take(wanted.digest, None)
@@ -194,7 +194,7 @@ def _content(wanted: DesiredRevision) -> tuple[str, str]:
 
 
 class _Work:
-    """A folder for the files of child processes, which `release` removes."""
+    """A folder for the files of child processes. `release` removes the folder."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self.folder = folder
@@ -223,7 +223,7 @@ _FOLDERS = ("sources", "environments", "logs", "work")
 
 
 def _remove_left(work: Path) -> None:
-    """Remove files of processes that were killed."""
+    """Remove the files of processes that were killed and so could not remove them."""
     for each in work.glob("*.lock"):
         lock = FileLock.take(each, shared=False)
         if lock is not None:

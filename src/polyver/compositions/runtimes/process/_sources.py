@@ -1,6 +1,6 @@
-"""Stores copies of package contents by digest.
+"""Stores copies of package contents, by their digests.
 
-So an edit of a package does not change a revision.
+So a user who edits a package does not change the revisions that were made from it before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNFINISHED_FOR = 3600.0
 
 
 class _Fetched(msgspec.Struct, frozen=True):
-    """Record of the wheel that was downloaded for a requirement."""
+    """The record that a wheel was downloaded for a requirement: its digest."""
 
     requirement: str
     digest: str
@@ -44,7 +44,7 @@ _fetched = msgspec.json.Decoder(_Fetched)
 
 
 def hex_of(digest: str) -> str:
-    """Return the hexadecimal digits of a digest, which are used in file names."""
+    """Return the hexadecimal digits of a digest, for file names: `sha256:ab…` becomes `ab…`."""
     algorithm, _, found = digest.partition(":")
     if algorithm != "sha256" or len(found) != 64 or set(found) - set("0123456789abcdef"):
         raise PackageUnusable(f'"{digest}" is not the digest of a folder or a wheel')
@@ -63,7 +63,7 @@ class PackageCopies:
         self._aside = aside
 
     async def keep(self, source: Source) -> str:
-        """Store a copy of a package's content, and return its digest."""
+        """Store a copy of a package's content. Return the digest of the copy."""
         try:
             match source:
                 case Folder(path):
@@ -77,10 +77,7 @@ class PackageCopies:
             raise FolderFailed(fact) from None
 
     def kept(self, digest: str) -> Path | None:
-        """Return the copy with this digest, which is a folder or a wheel.
-
-        Return None if there is none.
-        """
+        """Return the copy with this digest, which is a folder or a wheel; None if there is none."""
         folder = self._folder / hex_of(digest)
         if not folder.is_dir():
             return None
@@ -90,10 +87,7 @@ class PackageCopies:
         return wheels[0] if wheels else folder / "source"
 
     def tidy(self) -> None:
-        """Remove files of killed processes, and records of wheels.
-
-        Only records of wheels that are not stored any more are removed.
-        """
+        """Remove the files of killed processes, and the records of wheels that were removed."""
         long_ago = time.time() - _UNFINISHED_FOR
         for each in self._folder.glob(".*"):
             with suppress(OSError):
@@ -131,8 +125,8 @@ class PackageCopies:
     async def _fetch(self, requirement: Requirement) -> str:
         """Download the wheel of a requirement and store it. Return the digest of the wheel.
 
-        If a wheel is already stored for the requirement, it is used, even if the index now offers
-        another wheel.
+        If polyver has already stored a wheel for this requirement, use that wheel, even if the
+        package index now offers another one.
         """
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"

@@ -1,6 +1,6 @@
-"""Child processes, each with a supervisor process.
+"""Child processes. Each of them has a supervisor process.
 
-When polyver ends, the supervisor ends the child process and all its descendants.
+When polyver ends for any reason, the supervisor ends the child process and all its descendants.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LONGEST_REPORT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """The command of a child process, and its limits."""
+    """The command that a child process runs, and its limits."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
     folder: str
     log: str
     log_bytes: int = 1 << 20
-    """Maximum size of each of the two log files."""
+    """Maximum size of each of the two log files, in bytes."""
     grace: float = 10.0
-    """Shutdown grace period in seconds."""
+    """Seconds in which the program must exit after a request to end. Then it is killed."""
     memory: int = 0
     """Maximum memory of the program and its descendants together, in bytes. 0 means no limit."""
     look: float = 5.0
@@ -43,11 +43,12 @@ class ProcessSpec:
 
 @dataclass(eq=False)
 class Supervised:
-    """A program that runs or has ended, and its supervisor."""
+    """A program that runs or has ended, with its supervisor."""
 
     pid: int
-    """The process id of the program, which is also the id of its process group. 0 if the program
-    could not be started.
+    """The process id of the program, which is also the id of its process group.
+
+    0 if the program could not be started.
     """
     _supervisor: asyncio.subprocess.Process
     _done: asyncio.Task[Ending] = field(init=False)
@@ -56,7 +57,8 @@ class Supervised:
     async def start(cls, order: ProcessSpec) -> Supervised:
         """Start a program under a supervisor.
 
-        If the program cannot be started, it is treated as ended. Its Ending contains the reason.
+        If the program cannot be started, the result is like a program that has ended: `wait`
+        returns the reason.
         """
         pipe = asyncio.subprocess.PIPE
         supervisor = await asyncio.create_subprocess_exec(
@@ -82,18 +84,15 @@ class Supervised:
 
     @property
     def runs(self) -> bool:
-        """True while any process of the program is left."""
+        """True while any process of the program exists."""
         return not self._done.done()
 
     async def wait(self) -> Ending:
-        """Wait until no process of the program is left. Return how the program ended."""
+        """Wait until no process of the program exists. Return how the program ended."""
         return await asyncio.shield(self._done)
 
     async def end(self) -> Ending:
-        """Send a request to end to the program. Kill it after its grace period.
-
-        Return how it ended.
-        """
+        """Ask the program to exit, and kill it after its grace period. Return how it ended."""
         stdin = self._supervisor.stdin
         assert stdin
         with suppress(ConnectionError, RuntimeError):
@@ -101,7 +100,7 @@ class Supervised:
         return await self.wait()
 
     def kill(self) -> None:
-        """Kill all processes of the program."""
+        """Kill all processes of the program immediately."""
         assert self._supervisor.stdin
         self._supervisor.stdin.close()
 
@@ -116,7 +115,7 @@ class Supervised:
         return Ending(int(str(report["code"])), str(report["why"]), str(report["said"]))
 
     def _abandoned(self) -> Ending:
-        """Kill the process group of the program after its supervisor was killed."""
+        """Kill the process group of the program, because its supervisor was killed."""
         if self.pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -124,7 +123,7 @@ class Supervised:
 
 
 async def _report(supervisor: asyncio.subprocess.Process) -> Mapping[str, object]:
-    """Return the next report of a supervisor. Return {} if the supervisor has ended."""
+    """Return the next report of a supervisor; an empty mapping if the supervisor has ended."""
     assert supervisor.stdout
     line = await supervisor.stdout.readline()
     found: Mapping[str, object] = json.loads(line) if line else {}

@@ -1,15 +1,16 @@
 """Runs one program while its owner process lives, then ends the program and its descendants.
 
 The supervisor is a separate process, because a process that is killed cannot end its children. On
-Linux, the supervisor is the subreaper of the program: orphaned descendants become children of the
-supervisor, so that it can end them too.
+Linux, the supervisor is the subreaper of the program: if a descendant loses its parent, it becomes
+a child of the supervisor, which can then end it too.
 
 python -IS _supervisor.py OWNER_PID
 
 The first line on stdin is a JSON object with the fields "argv", "env", "folder", "log",
-"log_bytes", "grace", "memory" and "look". Any further line ends the program with the grace period.
-The end of stdin ends the program immediately. On stdout, the supervisor writes {"pid"} when the
-program runs, and {"code", "why", "said"} when the program and all its descendants have ended.
+"log_bytes", "grace", "memory" and "look". Any further line on stdin makes the supervisor end the
+program, with the grace period. When stdin is closed, the supervisor kills the program immediately.
+On stdout, the supervisor writes {"pid"} when the program runs, and {"code", "why", "said"} when the
+program and all its descendants have ended.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _SupervisedProgram:
             os.close(writing)
 
     def watch(self, owner: int, woken: int) -> None:
-        """Run until the program has ended or must be ended. Then kill its remaining processes."""
+        """Run until the program has ended, or must be ended. Then kill the remaining processes."""
         ends_at, looks_at = float("inf"), time.monotonic() + self._order["look"]
         while self.code is None and time.monotonic() < ends_at:
             ready = self._ready(woken)
@@ -89,7 +90,7 @@ class _SupervisedProgram:
     def _ready(self, woken: int) -> list[int]:
         """Wait for at most half a second. Return the descriptors that have become readable.
 
-        If the output of the program is among them, it is read.
+        If the program has printed something, read it.
         """
         printing = [] if self._output is None else [self._output]
         ready, _, _ = select.select([0, woken, *printing], [], [], 0.5)
@@ -110,7 +111,7 @@ class _SupervisedProgram:
             os.killpg(self.pid, number)
 
     def _reap(self) -> bool:
-        """Reap processes that have ended. Return True if other processes are still running."""
+        """Reap the processes that have ended. Return True if other processes still run."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -143,7 +144,7 @@ class _SupervisedProgram:
 
 
 class _ProgramLog:
-    """Writes the output of a program to two files of limited size, and keeps its last part."""
+    """Writes the output of a program to two limited files, and keeps the last part in memory."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path = path
@@ -153,11 +154,11 @@ class _ProgramLog:
 
     @property
     def said(self) -> str:
-        """The last part of the program's output."""
+        """The last part of the text that the program printed."""
         return self._said.decode(errors="replace")
 
     def note(self, words: str) -> None:
-        """Write a message of the supervisor as a line into the log of the program."""
+        """Write a message of the supervisor into the log of the program, in its own line."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._append(f"--- {now} polyver: {words}\n".encode())
 
@@ -195,7 +196,10 @@ def _first_line() -> bytes:
 
 
 def _woken_by_signals() -> int:
-    """Return a descriptor. It becomes readable when a child ends, or a signal ends this process."""
+    """Return a descriptor that becomes readable when a signal arrives.
+
+    The signals are SIGCHLD, for a child that has ended, and those that end this process.
+    """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     os.set_blocking(reading, False)
@@ -231,9 +235,9 @@ def _popen(order: dict[str, Any], output: int) -> int:
 
 
 def _dies_with(supervisor: int) -> Callable[[], None]:
-    """Return a preexec function.
+    """Return a function for `preexec_fn`, which runs in the new process before the program.
 
-    The function requests from Linux that the program is killed when the supervisor is killed.
+    It asks Linux to kill the program when the supervisor is killed.
     """
     prctl = ctypes.CDLL(None).prctl if LINUX else None
 
@@ -250,7 +254,7 @@ def _dies_with(supervisor: int) -> Callable[[], None]:
 
 
 def _descendants() -> Iterator[int]:
-    """Yield the process ids of all descendants of this process. Only Linux reports them."""
+    """Yield the process ids of all descendants of this process. Without Linux, yield none."""
     if not LINUX:
         return
     children: dict[int, list[int]] = {}

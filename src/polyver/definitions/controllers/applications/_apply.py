@@ -1,7 +1,8 @@
 """Applies the rendered objects of applications, but never changes objects of other owners.
 
-`ApplicationOutputs` is an index of all applied objects in their current state. The controller fills
-it by watches of the kinds of applied objects, limited to objects with polyver's label.
+`ApplicationOutputs` is an index of all applied objects in their current state. To keep it up to
+date, the controller watches the kinds of these objects; the watches report only objects with
+polyver's label.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TRIED_AGAIN: Final = (408, 429)
 
 @dataclass(frozen=True, slots=True)
 class ApplicationApplyProblem:
-    """Why an object could not be applied."""
+    """The reason why an object could not be applied."""
 
     reason: str
     message: str
@@ -62,9 +63,12 @@ class ApplicationApplyResult:
     """Entries of `appliedResources` in the status."""
     problems: list[ApplicationApplyProblem] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
-    """Messages about fields that other clients had changed, and that were reverted."""
+    """One message for each object in which polyver reverted changes of other clients."""
     is_over: bool = True
-    """False if another client has changed an object after it was applied."""
+    """False if another client changed one of the objects after polyver had applied it.
+
+    The application must then be reconciled again.
+    """
 
 
 class ApplicationApplier:
@@ -74,21 +78,17 @@ class ApplicationApplier:
         self._client = client
         self._outputs = outputs
         self._locks: WeakValueDictionary[AppliedObject, asyncio.Lock] = WeakValueDictionary()
-        """One lock per object.
+        """One lock per object, for the time in which polyver reads, checks and applies the object.
 
-        It is held while the object is read, checked for its owner and applied.
-
-        All applications share one field manager. So if two applications render the same object, the
-        second apply would overwrite the object of the first application without a conflict.
+        All applications share one field manager. Without the locks, if two applications rendered
+        the same object at the same time, the second apply would overwrite the object of the first
+        application without a conflict.
         """
         self.count = 0
         """Number of objects applied so far."""
 
     async def apply(self, application: Object, placed: Sequence[Placed]) -> ApplicationApplyResult:
-        """Apply all rendered objects.
-
-        If an object cannot be applied, the other objects are still applied.
-        """
+        """Apply all rendered objects. If one cannot be applied, still apply the others."""
         self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
         found = ApplicationApplyResult()
         for each in placed:
@@ -108,7 +108,8 @@ class ApplicationApplier:
     ) -> list[ApplicationApplyProblem]:
         """Apply the objects as a dry run.
 
-        Return the problems with which the API server refuses objects.
+        Return one problem for each object that belongs to another owner, or that the API server
+        refuses.
         """
         found = []
         made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
@@ -177,9 +178,9 @@ class ApplicationApplier:
     async def _existing(
         self, application: Object, resource: GroupVersionResource, part: AppliedObject
     ) -> tuple[bool, str]:
-        """Report whether an object exists.
+        """Return whether an object exists, and the name of its owner.
 
-        Also return its owner, unless the application owns the object.
+        The name is empty if the object does not exist, or if it belongs to this application.
         """
         metadata, seen = application["metadata"], self._outputs.of(part)
         key = Key(metadata["namespace"], metadata["name"])
@@ -202,7 +203,7 @@ def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
 
 
 def problem_of(what: str, error: ApiError) -> ApplicationApplyProblem:
-    """Build the error for an object that the API server refused."""
+    """Build the problem for the object `what`, such as `ConfigMap default/a`, which was refused."""
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
     return ApplicationApplyProblem(error.reason or "Refused", message, error if passing else None)
@@ -218,14 +219,18 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
 
     application: Key
     owner: str
-    """The uid of the object's owner that is its controller; empty if there is none."""
+    """The uid of the owner reference with `controller: true`; empty if there is no such reference.
+    """
     uid: str
     fields: str
     health: Health
     revision: int
 
     def differs(self, other: ObservedApplicationObject | None) -> bool:
-        """Report whether the application must be reconciled after a change from another state."""
+        """Report whether a change from `other` to this state requires a reconcile.
+
+        `other` is None if the object was not in the index before.
+        """
         if other is None:
             return True
         mine, theirs = ((x.uid, x.owner, x.fields, x.health) for x in (self, other))
@@ -233,7 +238,11 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
 
 
 def seen_in(kind: ResourceKind | None, obj: Object) -> ObservedApplicationObject:
-    """Read the indexed fields of an applied object; `kind` is None for the answer of an apply."""
+    """Read the indexed fields of an applied object.
+
+    `kind` is None if the object is the response to an apply. Otherwise a watch or a list has
+    returned the object.
+    """
     if kind is not None:
         # API servers leave out the apiVersion and the kind of the items of a list.
         obj = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
@@ -250,7 +259,7 @@ def seen_in(kind: ResourceKind | None, obj: Object) -> ObservedApplicationObject
 
 
 def part_in(applied: Mapping[str, Any]) -> AppliedObject:
-    """Return the identity of the object in an entry of `appliedResources`."""
+    """Return the identity of the object that an entry of `appliedResources` describes."""
     group = applied["apiVersion"].rpartition("/")[0]
     return AppliedObject(group, applied["kind"], applied.get("namespace", ""), applied["name"])
 
@@ -259,17 +268,20 @@ class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
     """Index of the applied objects of all applications."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """Create an index. The index calls `changed` when the set of kinds to watch has changed."""
+        """Create an index. It calls `changed` each time the set of kinds to watch has changed."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: seen.application, labels=RENDERED
         )
 
     def health(self, applied: Mapping[str, Any]) -> Health:
-        """Return the health of the object in an entry of `appliedResources`."""
+        """Return the health of the object that an entry of `appliedResources` describes."""
         seen = self.of(part_in(applied))
         return seen.health if seen is not None else _GONE
 
     def is_as_applied(self, applied: Mapping[str, Any], key: Key) -> bool:
-        """Report whether an object exists and has the fields that the application `key` applied."""
+        """Report whether an object still exists as the application `key` has applied it.
+
+        `applied` is the entry of this object in `appliedResources`.
+        """
         seen = self.of(part_in(applied))
         return seen is not None and seen.application == key and seen.fields == applied.get("fields")

@@ -35,7 +35,7 @@ from polyver.controllers.owned_objects.inventory import (
 )
 from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core import PolyverError
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.definitions.controllers.applications._apply import (
     ApplicationApplier,
     ApplicationApplyProblem,
@@ -99,22 +99,22 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["ApplicationController"]
 
-_Data = Mapping[str, Any]
 _DEFINITIONS = [GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
-"""Reasons with which API servers refuse objects while the CRD of their kind is deleted."""
+"""Reasons with which API servers refuse an object while the CRD of its kind is being deleted."""
 _MOMENTS = 20
 _SETTLING = 5.0
-"""Seconds to wait for new watches to start. After this time, the controller reads each object
-itself.
+"""Seconds for which the controller waits until new watches report the applied objects.
+
+After this time, it reads each object that no watch has reported.
 """
 _POLLED = 10.0
 """Seconds between two reads of an object that is not watched."""
 
 
 class ApplicationController(Controller[Key]):
-    """Reconciles applications, one key each."""
+    """Reconciles applications. A key is the namespace and name of one application."""
 
     name = "applications"
     workers = 8
@@ -142,14 +142,20 @@ class ApplicationController(Controller[Key]):
         )
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
         self._waiting: set[Key] = set()
-        """Keys of applications that have rendered an object of a kind which is not served."""
+        """Applications that rendered an object of a kind that the API server does not serve.
+
+        They are reconciled after the next discovery, which may find this kind.
+        """
         self._trials = MoveTrials(self._rendered_objects, self._recording, self._applier)
         self._retries = RevertBackoff[Key](
             self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0
         )
-        """Back-off of failed moves that may succeed later although no input has changed."""
+        """Back-off for retries of failed moves that may succeed although no input has changed."""
         self._due: set[Key] = set()
-        """Keys of applications whose failed moves are retried immediately, without back-off."""
+        """Applications to retry after a discovery, because they were in `_waiting`.
+
+        The controller then retries their failed moves, and reverts changes, without back-off.
+        """
         self._patient_until = self._clock.time() + _SETTLING
 
     @property
@@ -230,9 +236,12 @@ class ApplicationController(Controller[Key]):
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
         """Move an application to the new releases that work for it.
 
-        If a release does not work, the references that would move to it keep their current release.
+        A release works if all objects of the application can be rendered and applied with it.
+        References to a release that does not work keep their current release.
         """
-        failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
+        failed: Mapping[MoveTarget, ReadOnlyObject] = failed_before(
+            found, options.targets, options.inputs
+        )
         passing = any(each["reason"] in PASSING for each in failed.values())
         # Failed moves are retried if the API server serves new kinds, or if the back-off is over.
         again = key in self._due or (passing and not self._retries.left(key))
@@ -253,11 +262,16 @@ class ApplicationController(Controller[Key]):
         return self._sooner(result, failed, key, tried=again)
 
     def _sooner(
-        self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
+        self,
+        result: Requeue | None,
+        failed: Mapping[MoveTarget, ReadOnlyObject],
+        key: Key,
+        *,
+        tried: bool,
     ) -> Requeue | None:
-        """Return `result`.
+        """Return `result`, or an earlier requeue if a failed move must be retried earlier.
 
-        If a failed move must be retried earlier, return an earlier requeue instead.
+        `tried` is True if the moves were tried in this reconcile.
         """
         if not any(each["reason"] in PASSING for each in failed.values()):
             return result
@@ -273,9 +287,9 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to the earlier releases.
+        """Return to the earlier releases after the API server has refused objects.
 
-        The API server has refused objects of the new releases.
+        `problems` are the reasons for which it refused objects of the new releases.
         """
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
@@ -290,8 +304,8 @@ class ApplicationController(Controller[Key]):
     ) -> Requeue | None:
         """Render and apply the desired state of an application, unless it is applied already.
 
-        If another client has changed an applied object, the change is reverted after a back-off.
-        With `due`, it is reverted immediately.
+        If another client has changed an applied object, polyver reverts the change after a
+        back-off, or immediately if `due` is True.
         """
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
@@ -390,9 +404,9 @@ class ApplicationController(Controller[Key]):
     async def _prune(
         self, found: Object, parts: Sequence[AppliedObject], applied: ApplicationApplyResult
     ) -> list[AppliedObject]:
-        """Delete objects that are no longer rendered.
+        """Delete the objects `parts`, which are no longer rendered.
 
-        Return the objects that could not be deleted.
+        Return the objects that could not be deleted, and add the errors to `applied.problems`.
         """
         left = []
         for part in parts:
@@ -420,8 +434,8 @@ class ApplicationController(Controller[Key]):
     async def _release(self, found: Object, key: Key) -> Requeue | None:
         """Delete the objects and revisions of a deleted application. Then remove its finalizer.
 
-        Only objects in other namespaces are deleted here. The application owns the objects in its
-        own namespace, so garbage collection deletes these.
+        This function deletes only the objects in other namespaces. The application owns the objects
+        in its own namespace, so garbage collection deletes them.
         """
         if not has_finalizer(found, RECORDED):
             return None
@@ -443,7 +457,10 @@ class ApplicationController(Controller[Key]):
     # Status.
 
     async def _look(self, applied: Sequence[Object]) -> None:
-        """Read each applied object that no watch has reported, and record it in the index."""
+        """Read each applied object whose kind is not watched, and record it in the index.
+
+        Shortly after the start of the controller, wait for the watch of the kind first.
+        """
         for each in applied:
             part = part_in(each)
             while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
@@ -469,7 +486,7 @@ class ApplicationController(Controller[Key]):
         *,
         anew: bool = False,
     ) -> Requeue | None:
-        """Set the status, including health, of an application whose objects were all applied."""
+        """Set the status after all objects were applied. The status includes their health."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
         facts = [supported_fact(())]
@@ -496,7 +513,10 @@ class ApplicationController(Controller[Key]):
     async def _tell_unrendered(
         self, found: Object, wanted: DesiredApplication, errors: Sequence[PolyverError], key: Key
     ) -> Requeue | None:
-        """Set the status after a rendering error. The applied objects are not changed."""
+        """Set the status after a rendering error.
+
+        polyver does not change the objects that it has applied before.
+        """
         found = await self._hold(found)
         if not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)

@@ -46,9 +46,10 @@ class DefinitionUseIndex:
         return known.lineages if known is not None else {}
 
     def lineages(self, uses: Iterable[DefinitionUse]) -> list[Lineage]:
-        """Return the lineages to which references may refer now.
+        """Return the lineages of all definitions that these references may mean.
 
-        A lineage that has changed is a new object, so callers can compare the results.
+        If a definition changes, the index has a new lineage object for it. So callers can compare
+        two results to find out whether a definition has changed.
         """
         known = [self.homes(each.kind, each.definition) for each in uses]
         return [lineage for homes in known for _, lineage in sorted(homes.items())]

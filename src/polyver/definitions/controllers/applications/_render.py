@@ -7,11 +7,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from polyver.client import Client, Clock, GroupVersionResource, find
 from polyver.core import PolyverError
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.definitions.kinds import GROUP, REVISIONS, STORED
 from polyver.definitions.publishing import known_revision
 from polyver.definitions.rendering import Engines, Rendered, cluster_version, render, revisions_of
@@ -22,24 +22,25 @@ __all__ = ["DEADLINE", "Renderer", "RenderingTimeout"]
 DEADLINE: Final = 20.0
 """Maximum seconds for rendering a component with its traits."""
 _PAUSE: Final = 60.0
-"""Seconds for which a template is not rendered again after its rendering timed out."""
+"""After a template timed out, polyver does not render it again for this number of seconds."""
 _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
-"""Maximum numbers of concurrent renderings: with engines that run in this process, and with engines
-that start programs.
+"""Maximum numbers of concurrent renderings, for two groups of templates.
+
+The first number is for templates whose engines all run in this process. The second number is for
+templates with an engine that starts programs.
 """
 _BUILT_IN: Final = frozenset({"gotemplate"})
 _LONGEST: Final = 500
 _HINT: Final = "it is retried in a minute; simplify the template"
 
-_Data = Mapping[str, Any]
 _Name = tuple[str, str]
 """Namespace and name of a DefinitionRevision."""
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because of a template that was too slow."""
+    """A rendering took too long, or was not started because its template timed out before."""
 
     reason = "TookTooLong"
 
@@ -51,17 +52,20 @@ class EngineBroke(PolyverError):
 
 
 class _Stopwatch:
-    """Measures the rendering time of the current component's templates. Another thread reads it."""
+    """Measures how long the templates of the current component take.
+
+    The rendering thread records the times, and another thread reads them.
+    """
 
     def __init__(self) -> None:
         # The tuple is replaced as a whole for each component. So the other thread never reads
         # values of two components.
-        self._now: tuple[str, float, list[tuple[_Data, float]]] = ("", math.inf, [])
+        self._now: tuple[str, float, list[tuple[ReadOnlyObject, float]]] = ("", math.inf, [])
 
     def component(self, at: str) -> None:
         self._now = at, time.monotonic(), []
 
-    def template(self, resolution: _Data) -> None:
+    def template(self, resolution: ReadOnlyObject) -> None:
         self._now[2].append((resolution, time.monotonic()))
 
     @property
@@ -69,8 +73,11 @@ class _Stopwatch:
         """Seconds since the current component's rendering started; 0 before the first component."""
         return max(time.monotonic() - self._now[1], 0.0)
 
-    def slowest(self) -> tuple[str, _Data | None]:
-        """Return the path of the current component, and the resolution of its slowest template."""
+    def slowest(self) -> tuple[str, ReadOnlyObject | None]:
+        """Return the path of the current component, and the resolution whose template took longest.
+
+        The resolution is None if no template of the component was started.
+        """
         at, _, begun = self._now
         ends = [*(started for _, started in begun[1:]), time.monotonic()]
         spent = [(end - started, each) for (each, started), end in zip(begun, ends, strict=False)]
@@ -78,7 +85,7 @@ class _Stopwatch:
 
 
 class Renderer:
-    """Renders applications; it caches DefinitionRevisions, which never change."""
+    """Renders applications. It caches DefinitionRevisions, whose content never changes."""
 
     def __init__(
         self, client: Client, engines: Engines, clock: Clock, *, deadline: float = DEADLINE
@@ -90,10 +97,10 @@ class Renderer:
         self._here, self._programs = DaemonThreadPool(_HERE), DaemonThreadPool(_PROGRAMS)
         self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
         self._slow: dict[_Name, tuple[float, str]] = {}
-        """Templates whose rendering timed out: the time of the next attempt, and the error message.
+        """Templates that timed out, with the time of the next attempt and the error message.
 
-        Until then, no application with such a template is rendered: each attempt would occupy a
-        thread until the deadline.
+        Until that time, polyver renders no application that uses such a template: each attempt
+        would occupy a thread until the deadline.
         """
         self._cluster: Mapping[str, Object] = {}
         self.count = 0
@@ -102,7 +109,10 @@ class Renderer:
     async def render(
         self, application: Object, resolutions: Sequence[Object], *, revision: str
     ) -> Rendered:
-        """Render the objects of an application. Problems and timeouts are returned as errors."""
+        """Render the objects of an application.
+
+        Problems and timeouts are in the field `errors` of the result.
+        """
         if slow := [*self._slow_of(resolutions)]:
             return Rendered(errors=tuple(slow))
         revisions = await self._revisions(resolutions)
@@ -132,8 +142,13 @@ class Renderer:
         except TimeoutError:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
-    def _too_long(self, application: Object, at: str, resolution: _Data | None) -> RenderingTimeout:
-        """Build the error for a timeout, and record the slowest template in `_slow`."""
+    def _too_long(
+        self, application: Object, at: str, resolution: ReadOnlyObject | None
+    ) -> RenderingTimeout:
+        """Build the error for a timeout, and record the slowest template in `_slow`.
+
+        `resolution` is the slowest template; `at` is the path of its component.
+        """
         limit = f"took longer than {self._deadline:g} seconds to render"
         if resolution is None:
             return RenderingTimeout(f"the component {limit}", at=at, hint=_HINT)
@@ -180,7 +195,7 @@ class Renderer:
 
 
 def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:
-    """Yield the names of the engines that the templates in these revisions need."""
+    """Yield the name of the engine for each template in these revisions, such as `gotemplate`."""
     for each in revisions.values():
         known = known_revision(each)
         yield from (known.content.get("schematic") or ()) if known is not None else ()

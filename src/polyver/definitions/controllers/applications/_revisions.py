@@ -1,10 +1,10 @@
 """Resolves the versions that an application uses, and records them in ApplicationRevisions.
 
-An index of ApplicationRevisions saves a list request in each reconcile. A watch fills the index. So
-a revision that another client has created, for example from a backup, may be missing for a short
-time. Revisions that this process creates are added to the index immediately. A watch reports
-revisions in the order of their creation. So when it reports a revision of this process, the index
-contains all earlier revisions.
+A watch keeps an index of all ApplicationRevisions up to date, so no reconcile has to list them. If
+another client creates a revision, for example from a backup, the index may lack it for a short
+time. If this process creates a revision, it adds the revision to the index immediately. A watch
+reports revisions in the order of their creation. So when the watch reports a revision of this
+process, the index contains all revisions that were created earlier.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DesiredApplication:
     """The desired state of an application."""
 
     application: Object
-    """The application in the form that templates read."""
+    """The application without annotations that only record actions, as templates read it."""
     resolutions: Sequence[Object]
     revision: Object
     """The ApplicationRevision that records this state."""
@@ -73,14 +73,18 @@ class DesiredApplication:
     """The parts of the status that are known before rendering."""
     digest: str
     options: MoveOptions | None = None
-    """The possible moves. None if the application keeps its recorded versions."""
+    """The possible moves of references to other releases.
+
+    None if the application must keep its recorded versions until publishVersion changes.
+    """
     taken: Collection[MoveTarget] = ()
     """The releases to which the application moves in this state."""
 
     def unproven_status(self, found: Object) -> dict[str, Any]:
-        """Return the status to write before the desired state is applied.
+        """Return the status to write while it is not known yet whether this state can be applied.
 
-        If objects were applied before, the status keeps the resolutions of these objects.
+        If objects with other versions were applied before, the status keeps the resolutions with
+        those versions.
         """
         before = found.get("status") or {}
         if not before.get("appliedDigest") or not before.get("resolutions"):
@@ -99,11 +103,14 @@ class MoveOptions:
     """The possible moves of an application to other releases."""
 
     application: Object
-    """The application, with the recorded pins in its status."""
+    """The application. Its status has the recorded pins."""
     newest: Object | None
     choice: ReleaseChoice
     inputs: str
-    """Digest of all inputs that decide whether the moves succeed."""
+    """Digest of all inputs that decide whether the moves succeed.
+
+    If the digest changes, the moves that failed are tried again.
+    """
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
@@ -129,7 +136,7 @@ class ApplicationRecorder:
     async def wanted(self, found: Object, key: Key) -> DesiredApplication | None:
         """Resolve the versions of an application, and return its desired state.
 
-        If a reference cannot be resolved, set the status and return None.
+        If a reference cannot be resolved, write the errors into the status and return None.
         """
         newest = await self._newest(found, key)
         if newest is not None and is_held(found) and _resolutions(found):
@@ -165,7 +172,11 @@ class ApplicationRecorder:
         taken: Collection[MoveTarget],
         failed: Mapping[MoveTarget, Mapping[str, Any]] | None = None,
     ) -> DesiredApplication:
-        """Return the desired state in which references move only to the targets in `taken`."""
+        """Return the desired state in which references move only to the targets in `taken`.
+
+        All other references keep their current release. `failed` has the entries `failedMove` for
+        the status, by the target of the move.
+        """
         now = timestamp(self._clock)
         resolutions = options.choice.resolutions(taken, failed or {}, now=now)
         revision, is_new = revision_of(found, resolutions, options.newest)
@@ -180,9 +191,9 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """Return the recorded state.
+        """Return the recorded state of an application that keeps it until publishVersion changes.
 
-        The application keeps this state until publishVersion changes.
+        Return None if the newest revision was deleted meanwhile.
         """
         content = await self._content(newest)
         if content is None:
@@ -197,7 +208,7 @@ class ApplicationRecorder:
     async def _newest(self, found: Object, key: Key) -> Object | None:
         """Return the newest revision of an application.
 
-        If the status names a revision that the index does not have, read it from the API server.
+        If the status names a revision that is not in the index, read that revision first.
         """
         named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
         if named and named not in self.revisions.names(key):
@@ -207,14 +218,15 @@ class ApplicationRecorder:
         return self.revisions.newest(key)
 
     async def _content(self, revision: Object) -> Object | None:
-        """Read a complete revision, because the index has only names and annotations."""
+        """Read a revision from the API server; the index has only its name and annotations."""
         metadata = revision["metadata"]
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
         """Create the revision that records the desired state, unless the revision exists.
 
-        Return False if the index may be incomplete. The desired state must then be computed again.
+        Return False if the index may lack older revisions. The caller must then compute the desired
+        state again.
         """
         if not wanted.is_new:
             return True
@@ -242,7 +254,7 @@ class ApplicationRecorder:
     async def delete_all(self, found: Object, key: Key) -> None:
         """Delete all revisions of a deleted application.
 
-        So a new application with the same name starts at revision 1.
+        A new application with the same name then starts with revision 1.
         """
         await self._newest(found, key)
         await self.delete(self.revisions.names(key), key)
@@ -288,7 +300,7 @@ class ApplicationRevisionIndex:
         return ()
 
     def note(self, obj: Object) -> None:
-        """Record a revision that was created or read."""
+        """Record a revision that this process has created or read."""
         application, kept = revision_in(_ANY, obj)
         self._put(Key(obj["metadata"]["namespace"], application), kept)
 
@@ -301,20 +313,20 @@ class ApplicationRevisionIndex:
         return dict(found) if found is not None else None
 
     def surplus(self, key: Key) -> list[str]:
-        """Return the names of the oldest revisions, if an application has more than the limit."""
+        """Return the names of the revisions to delete: the oldest ones, above the limit."""
         return surplus_revisions(self._known.get(key, {}).values())
 
     def forget(self, key: Key, name: str) -> None:
-        """Remove a deleted revision."""
+        """Remove a deleted revision from the index."""
         known = self._known.get(key, {})
         known.pop(name, None)
         if not known:
             self._known.pop(key, None)
 
     async def told(self, namespace: str, name: str, *, patience: float) -> bool:
-        """Wait until the watch reports a revision.
+        """Wait until the watch has reported a revision.
 
-        Return False if it takes more than `patience` seconds.
+        Return True if it has, or False after `patience` seconds without a report.
         """
         key = Key(namespace, name)
         if key in self._observed:

@@ -33,7 +33,11 @@ MANAGER = POLYVER
 
 @dataclass(frozen=True, slots=True)
 class ApplicationState:
-    """The indexed fields of an application, except annotations that the controller sets."""
+    """The indexed fields of an application.
+
+    If a client changes one of these fields, the application is reconciled. Annotations that the
+    controller sets are not indexed.
+    """
 
     uses: tuple[DefinitionUse, ...]
     parts: tuple[AppliedObject, ...]
@@ -86,7 +90,7 @@ class ApplicationStatusWriter:
         return {**status, "conditions": made}
 
     async def tell(self, found: Object, status: Object) -> Object:
-        """Write the status if it has changed; return the application after the write."""
+        """Write the status if it has changed; return the application as it is after the write."""
         if status == found.get("status"):
             return found
         said = {**found, "status": status}

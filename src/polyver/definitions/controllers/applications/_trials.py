@@ -1,7 +1,8 @@
 """Tries releases before an application moves to them.
 
-In a trial, all objects of the application are rendered with the new releases, and applied as a dry
-run. If the trial fails, nothing changes: the application keeps its current releases.
+In a trial, polyver renders all objects of the application with the new releases, and applies them
+as a dry run. If the trial fails, polyver changes nothing: the application keeps its current
+releases.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ _LONGEST_MESSAGE: Final = 4096
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
-"""Reasons of failed moves. A retry of such a move may succeed although no input has changed."""
+"""Reasons of failed moves for which a retry may succeed although no input has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveFailure:
-    """The reason and message of a move that failed."""
+    """A move that failed: the reason as one word, and a message."""
 
     reason: str
     message: str
@@ -51,14 +52,16 @@ class MoveFailure:
 
 @dataclass(slots=True)
 class MoveTrial:
-    """The result of trials: the desired state with all releases that work, and all failures."""
+    """The result of trials: the desired state with all releases that work, and the failed moves."""
 
     wanted: DesiredApplication | None = None
-    """The desired state with the targets that work; None if no target works."""
+    """The desired state after the moves that work; None if no move works."""
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
-    """Errors about kinds that are not served yet. The application itself renders the
-    CustomResourceDefinition of these kinds.
+    """Errors about kinds that are not served yet.
+
+    The application itself renders the CustomResourceDefinitions of these kinds, so the errors do
+    not make the trial fail.
     """
     failed: dict[MoveTarget, MoveFailure] = field(default_factory=dict)
 
@@ -91,7 +94,11 @@ class MoveTrials:
     async def _try(
         self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
     ) -> MoveTrial:
-        """Try to move to these targets. Return `so_far` with the success or the failure added."""
+        """Try to move to all of these targets, and return the result.
+
+        If the trial succeeds, the result has the new desired state. If it fails, the result is
+        `so_far` with a failure for each target that `so_far` does not have.
+        """
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
         wanted = self._recording.variant(found, options, targets)
@@ -115,7 +122,10 @@ class MoveTrials:
         new: Sequence[MoveTarget],
         placed: Sequence[Placed],
     ) -> MoveFailure | None:
-        """Return a failure if the new targets would delete objects without a replacement."""
+        """Return a failure if a move to the targets `new` would delete objects without replacement.
+
+        Return None if no object would be lost, or if all targets allow deletion.
+        """
         after = {each.identity: each for each in _pieces(placed)}
         there = {tuple(each) for each in noted(found)}
         there |= {tuple(part_in(each)) for each in applied_before(found)}
@@ -129,10 +139,10 @@ class MoveTrials:
         return MoveFailure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
     async def _without(self, found: Object, options: MoveOptions, so_far: MoveTrial) -> list[Piece]:
-        """Return the objects that the current spec would render without a move to the new targets.
+        """Return the objects that the current spec renders if the application does not move.
 
-        Objects that the user has removed from the spec are not in the result. If rendering fails,
-        return the applied objects of the components that the spec still has.
+        So an object that the user has removed from the spec is not in the result. If rendering
+        fails, return the applied objects of the components that the spec still has.
         """
         if so_far.wanted is not None:
             return _pieces(so_far.placed)
@@ -155,9 +165,9 @@ def _unrendered(errors: Sequence[PolyverError]) -> MoveFailure:
 
 
 def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | None:
-    """Combine the problems of objects into one failure.
+    """Combine the problems of several objects into one failure. Return None without problems.
 
-    Raise an error if a problem is transient.
+    Raise the error of the first problem that is transient.
     """
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
@@ -168,7 +178,10 @@ def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | Non
 def failed_moves(
     found: Object, options: MoveOptions, failed: Mapping[MoveTarget, MoveFailure], *, now: str
 ) -> dict[MoveTarget, Mapping[str, Any]]:
-    """Build the entry `failedMove` of the status for each failed move."""
+    """Build the entry `failedMove` of the status for each failed move.
+
+    An entry keeps its time `since` if the status already has a failed move with the same message.
+    """
     known = (found.get("status") or {}).get("resolutions") or ()
     before = {
         each["failedMove"]["message"]: each["failedMove"]
@@ -190,7 +203,7 @@ def _joined(errors: Sequence[object]) -> str:
 
 
 def _about(failure: MoveFailure, targets: Sequence[MoveTarget]) -> MoveFailure:
-    """Add the names of the target releases to the message of a failure."""
+    """Add the names of the releases that cannot be used to the message of a failure."""
     if failure.reason == WOULD_DELETE:
         return failure
     names = " and ".join(map(str, targets))

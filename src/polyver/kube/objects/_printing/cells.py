@@ -72,15 +72,22 @@ class Printer:
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, datetime], list[Cell]]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    """Returns the conditions of an object's row; clients can hide a row by its conditions."""
+    """A function that returns the conditions of an object's row.
+
+    Clients can hide a row by its conditions. For example, the row of a pod that has ended has the
+    condition Completed.
+    """
     default_of: Callable[[Sequence[Object]], str | None] | None = None
-    """Returns the name of the default object in a list, such as a StorageClass, to mark its row."""
+    """A function that returns the name of the default object in a list, such as a StorageClass.
+
+    The row of this object is marked as `(default)`.
+    """
     null_rows: bool = False
-    """True if `rows` is null in an empty table, as for the oldest kinds in kube-apiserver."""
+    """True if an empty table has `rows: null` instead of an empty list, as for the oldest kinds."""
 
 
 def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:
-    """Build a printer from columns and their cell functions."""
+    """Build a printer from columns, each with the function that builds its cells."""
     makers = tuple(cell for _, cell in columns)
 
     def cells(obj: Object, now: datetime) -> list[Cell]:
@@ -105,7 +112,11 @@ _SCALE = (
     (8 * _YEAR, "y", "d"),
     (float("inf"), "y", ""),
 )
-"""For durations below each limit: the unit, and the smaller unit for the rest ("" for none)."""
+"""How durations are written: for each limit in seconds, one or two units.
+
+Durations below the limit have the first unit, such as `m`, and the rest in the second unit, such as
+`s` ("" for no rest).
+"""
 _LIMITS = [limit for limit, _, _ in _SCALE]
 _LONGEST = (2**63 - 1) // 10**9
 """The longest duration in Go, in seconds: 292 years."""
@@ -116,7 +127,7 @@ _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 def human_duration(seconds: float) -> str:
     """Format a duration in short form.
 
-    Clocks differ, so a negative duration above -2 seconds counts as 0.
+    A duration between -2 and 0 seconds counts as 0, because clocks differ. A lower one is invalid.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -132,7 +143,7 @@ def human_duration(seconds: float) -> str:
 
 
 def age_of(time: str | None, now: datetime) -> str:
-    """Format the time since `time`, which may be missing or invalid.
+    """Format the time from `time` until `now`; `time` may be missing or invalid.
 
     >>> age_of("2026-01-01T00:00:00Z", datetime(2026, 1, 4, tzinfo=UTC))
     '3d'
@@ -163,7 +174,7 @@ def _read(time: str) -> datetime | None:
 
 
 def at(obj: Any, path: str) -> Any:
-    """Return the value at a dotted path of field names, or None.
+    """Return the value at a dotted path of field names; None if there is no such value.
 
     >>> at({"spec": {"type": "ClusterIP"}}, "spec.type")
     'ClusterIP'
@@ -178,7 +189,7 @@ def at(obj: Any, path: str) -> Any:
 def column(
     name: str, cell: CellOf, description: str, *, holds: str = "string", priority: int = 0
 ) -> tuple[TableColumn, CellOf]:
-    """Build a column, and return it with the function that builds its cells."""
+    """Build a column with cells of the type `holds`; return it with the function for its cells."""
     return TableColumn(name, holds, description=description, priority=priority), cell
 
 
@@ -193,7 +204,7 @@ def wide(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf
 
 
 def maker(cell: Callable[[Object], Cell]) -> CellOf:
-    """Build a cell function from a function that does not need the current time."""
+    """Build a cell function from a function that gets the object, but not the current time."""
     return lambda obj, _: cell(obj)
 
 
@@ -208,7 +219,7 @@ def text(path: str, missing: str = "") -> CellOf:
 
 
 def number(path: str) -> CellOf:
-    """Build a cell function for the number at a path, or 0."""
+    """Build a cell function for the number at a path; without a number it returns 0."""
     return lambda obj, _: at(obj, path) or 0
 
 
@@ -218,7 +229,10 @@ def flag(path: str) -> CellOf:
 
 
 def count(*paths: str) -> CellOf:
-    """Build a cell function for the total number of items in the lists or maps at some paths."""
+    """Build a cell function that counts the items of the lists or maps at some paths.
+
+    With several paths, the cell shows the total number.
+    """
     return lambda obj, _: sum(len(at(obj, path) or ()) for path in paths)
 
 
@@ -234,11 +248,12 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 def labels(path: str) -> CellOf:
     """Build a cell function for the labels at a path, written as a label selector."""
-    return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
 
+    def cell(obj: Object, _: datetime) -> Cell:
+        found: Mapping[str, str] = at(obj, path) or {}
+        return ",".join(sorted(f"{key}={value}" for key, value in found.items())) or "<none>"
 
-def joined_labels(found: Mapping[str, str]) -> str:
-    return ",".join(sorted(f"{key}={value}" for key, value in found.items()))
+    return cell
 
 
 def selector(path: str, empty: str = "<none>") -> CellOf:
@@ -278,7 +293,7 @@ def subjects(kind: str) -> CellOf:
 
 
 def counted(shown: list[str], *, most: int, total: int | None = None, between: str = ",") -> str:
-    """Join the first `most` items, and add the number of the remaining items.
+    """Join the first `most` items, and write how many items of `total` are not shown.
 
     >>> counted(["a", "b", "c"], most=2)
     'a,b + 1 more...'

@@ -68,7 +68,7 @@ def _each_container(template: str, field: str) -> CellOf:
 
 
 def _containers(template: str) -> tuple[Shown, Shown]:
-    """Build the columns for the containers of a pod template."""
+    """Build the two columns for a pod template: the names of its containers, and their images."""
     return (
         wide("Containers", _each_container(template, "name"), "The names of the containers."),
         wide("Images", _each_container(template, "image"), "The images of the containers."),

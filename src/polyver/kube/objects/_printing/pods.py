@@ -15,7 +15,7 @@ __all__ = ["PODS"]
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts over the containers of a pod."""
+    """The status of a pod for its row, and the counts over its containers."""
 
     reason: str
     ready: int = 0
@@ -88,7 +88,11 @@ def _holds(pod: Object, condition: str) -> bool:
 
 
 def _stops(container: Object, sidecars: set[str]) -> bool:
-    """Report whether this init container prevents the next init container from starting."""
+    """Report whether the next init container must wait for this one.
+
+    A sidecar (an init container with restartPolicy Always) must only have started, any other init
+    container must have succeeded.
+    """
     return not _done(container) and not (
         container.get("name") in sidecars and container.get("started")
     )
@@ -100,7 +104,10 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Count init containers up to the first that has not finished; report whether there is one."""
+    """Add the init containers to the counts, up to the first for which the next one must wait.
+
+    Return True if there is such a container. The status of the pod then begins with `Init:`.
+    """
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
         if _stops(container, sidecars):
@@ -128,7 +135,10 @@ def _ended(terminated: Object) -> str:
 
 
 def _count_running(pod: Object, tally: _Tally) -> None:
-    """Count the containers; the first container with a problem determines the status of the pod."""
+    """Add the containers to the counts, and set the status of the pod.
+
+    If several containers have a problem, the first of them in the pod determines the status.
+    """
     running, failed = False, ""
     for container in reversed(at(pod, "status.containerStatuses") or ()):
         tally.restarted(container)
@@ -147,7 +157,10 @@ def _count_running(pod: Object, tally: _Tally) -> None:
 
 
 def _completed(pod: Object, *, running: bool, failed: str) -> str:
-    """Return the status of a pod in which some containers have completed."""
+    """Return the status to show for a pod whose status would otherwise be `Completed`.
+
+    `running` is True if a container runs. `failed` is the reason of a failed container, or "".
+    """
     if running and _holds(pod, "Ready"):
         return "Running"
     return failed or ("NotReady" if running else "Completed")

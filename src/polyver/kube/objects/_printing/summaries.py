@@ -1,4 +1,4 @@
-"""Functions that compute cells of built-in kinds, for cells that do not just show one field."""
+"""Functions that compute cells of built-in kinds that show more than the value of one field."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["targets"]
 
 
 def _holds(obj: Object, condition: str) -> bool:
-    """Report whether the first condition of a type has the status True."""
+    """Report whether the object's first condition of the type `condition` has the status True."""
     found = at(obj, "status.conditions") or ()
     states = [each.get("status") for each in found if each.get("type") == condition]
     return states[:1] == ["True"]
 
 
 def _addresses(obj: Object) -> list[str]:
-    """Return the addresses of a load balancer: the IP of each, or its host name if it has no IP."""
+    """Return the sorted addresses of a load balancer: IP addresses, or else host names."""
     found = at(obj, "status.loadBalancer.ingress") or ()
     return sorted({each.get("ip") or each.get("hostname") or "" for each in found} - {""})
 
@@ -42,7 +42,10 @@ def registered_service(registration: Object) -> str:
 
 
 def availability(registration: Object) -> str:
-    """Return the status of the Available condition, and its reason if it is not True."""
+    """Return the status of the condition Available; if it is not True, with its reason.
+
+    An example is `False (MissingEndpoints)`.
+    """
     known = at(registration, "status.conditions") or ()
     found = next((each for each in known if each.get("type") == "Available"), None)
     if found is None:
@@ -231,9 +234,9 @@ def claim(volume: Object) -> str:
 
 
 def default_class(classes: Sequence[Object]) -> str | None:
-    """Return the name of the newest class that is marked as default.
+    """Return the name of the class that is marked as default; the newest one if several are.
 
-    If several such classes are equally new, return the first of their names.
+    If several are equally new, return the first of their names.
     """
     marked = [each["metadata"] for each in classes if _says_default(each, *_DEFAULT_CLASS)]
     marked.sort(key=lambda metadata: metadata["name"])
@@ -319,7 +322,10 @@ _PARTS = {
 
 
 def targets(autoscaler: Object) -> str:
-    """Format the first two metrics of an autoscaler, such as `cpu: 33%/80%`."""
+    """Format the first two metrics of an autoscaler: the current and the target value.
+
+    An example is `cpu: 33%/80%`.
+    """
     specs = _metrics(autoscaler)
     if not specs:
         return "<none>"

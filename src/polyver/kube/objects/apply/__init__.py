@@ -1,7 +1,7 @@
 """Server-side apply on plain data, and managedFields: who owns which field of an object.
 
-An owner is a manager that applied a field (an applier) or wrote it in another way (an updater). A
-configuration is the object that a client applies.
+A manager owns a field if it applied the field (the manager is then an applier) or wrote it by any
+other request (then it is an updater). A configuration is the object that a client applies.
 """
 
 from polyver.kube.objects.apply._apply import apply

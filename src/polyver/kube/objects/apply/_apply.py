@@ -57,11 +57,11 @@ def apply(
     now: str,
     force: bool = False,
 ) -> tuple[Object, list[Entry]]:
-    """Apply a configuration: return the object to store, and the entries of its managedFields.
+    """Apply a configuration: return the object to store, and its managedFields entries.
 
-    `live` is None if the object does not exist yet. The returned object has no managedFields, and
-    defaults are not added yet. If nothing changes, the returned object is `live` without
-    managedFields.
+    `live` is the stored object; None if the object does not exist yet. The returned object has no
+    managedFields, and defaults are not added yet. If nothing changes, the returned object is `live`
+    without managedFields.
     """
     _check(config, scope)
     there = scope.empty if live is None else bare(live)
@@ -106,7 +106,10 @@ def _check(config: Object, scope: Scope) -> None:
 
 
 def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
-    """Build the error for an object with values that its schema does not allow; None if all fit."""
+    """Build the error for an object with values that its schema forbids; None if all values fit.
+
+    `role` is the word for the object in the message, such as `live`.
+    """
     problem = misfits(obj, scope.schema)
     if not problem:
         return None
@@ -159,7 +162,10 @@ def _merged(
 
 
 class _Pruning:
-    """Removes fields that a manager no longer applies, unless another manager owns them."""
+    """Removes fields that a manager applied before but not now.
+
+    A field stays if another manager owns it.
+    """
 
     def __init__(self, scope: Scope, owners: Owners, last: OwnedFields) -> None:
         self._scope, self._owners, self._last = scope, owners, last
@@ -181,9 +187,10 @@ class _Pruning:
             raise Mistyped(f"failed to prune fields: {error}") from None
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
-        """Restore fields of `merged` that have an owner, in the pruned object `left`.
+        """Add fields that have an owner back to `left`, the object from which fields were removed.
 
-        Each owner's fields are restored in the API version in which they were written.
+        The values come from `merged`, the object before this removal. The fields of an owner are
+        added back in the API version in which the owner wrote them.
         """
         first, rest = self._last.api_version, dict[str, Fields]()
         for each in self._owners.values():
@@ -212,7 +219,7 @@ def _named_fields(value: Object, schema: ApplySchema) -> Fields:
 
 
 def _refusal(conflicts: Conflicts) -> ApiError:
-    """Build the error that lists conflicts by owner, as kube-apiserver does."""
+    """Build the error for conflicts, which lists them by owner, as kube-apiserver does."""
     found = [
         (owner, path_text(path))
         for owner in sorted(conflicts, key=lambda owner: owner.text)
@@ -245,10 +252,10 @@ def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
 
 
 def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
-    """Return the conflicts about fields that have changed since the last client-side apply.
+    """Drop the conflicts about fields that still have the value of the last client-side apply.
 
-    A user who changes from client-side to server-side apply then has no conflicts with their own
-    writes.
+    So a user who changes from client-side to server-side apply has no conflicts with their own
+    earlier writes.
     """
     allowed = _last_applied(live, scope)
     left = {}
@@ -291,10 +298,10 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
 
 
 def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
-    """Update the annotation of client-side apply, and return the object.
+    """Return the object with its annotation of client-side apply updated to the configuration.
 
-    As in kube-apiserver, only an apply by kubectl updates the annotation, and only if the object
-    has it already.
+    As in kube-apiserver, only an apply by kubectl updates this annotation, and only if the object
+    already has it.
     """
     if manager != KUBECTL or not _annotation(found):
         return found

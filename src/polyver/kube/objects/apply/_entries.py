@@ -35,11 +35,11 @@ ANCIENT = "ancient-changes"
 
 
 class InvalidEntries(PolyverError):
-    """managedFields that cannot be parsed."""
+    """managedFields from a client that cannot be parsed."""
 
 
 class ManagerIdentifier(NamedTuple):
-    """The identity of an owner.
+    """The identity of an owner: manager, operation (Apply or Update), API version and subresource.
 
     An applier is one owner in all API versions, so its `api_version` is empty. An updater is a
     separate owner in each API version in which it wrote.
@@ -56,19 +56,22 @@ class ManagerIdentifier(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The sort key of owners."""
+        """The string by which owners are sorted."""
         parts = zip(("manager", "operation", "apiVersion", "subresource"), self, strict=True)
         return ",".join(f'"{key}":{json_text(each)}' for key, each in parts if each) + "}"
 
     @property
     def shown(self) -> str:
-        """The name of the owner in the message of a conflict."""
+        """The name of the owner in the message of a conflict: `"kubectl-edit" using v1`."""
         where = f' with subresource "{self.subresource}"' if self.subresource else ""
         return f'"{self.manager}"{where}' + ("" if self.applies else f" using {self.api_version}")
 
 
 class OwnedFields(NamedTuple):
-    """The fields of an owner, and the API version in which the owner wrote them."""
+    """The fields of an owner, their API version, and the time of the owner's last change.
+
+    The API version is the one in which the owner wrote these fields.
+    """
 
     api_version: str
     fields: Fields
@@ -79,12 +82,12 @@ Owners = dict[ManagerIdentifier, OwnedFields]
 
 
 def stored_entries(entries: Iterable[Entry] | None) -> Owners:
-    """Read the owners from stored entries, which are valid."""
+    """Convert stored managedFields entries, which are valid, to owners."""
     return {_identity(entry): _owned(entry, entry.get("fieldsV1", LEAF)) for entry in entries or ()}
 
 
 def read_entries(entries: Iterable[Any]) -> Owners:
-    """Read the owners from a client's entries; raise `InvalidEntries` if an entry is invalid."""
+    """Convert managedFields entries from a client to owners; raise `InvalidEntries` on errors."""
     owners: Owners = {}
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):
@@ -121,7 +124,7 @@ def _time(given: object) -> str | None:
 
 
 def resets(entries: Sequence[Any] | None) -> bool:
-    """Report whether the entries of a client remove all owners: they are [] or [{}]."""
+    """Report whether a client removes all owners: its managedFields are [] or [{}]."""
     if not entries:
         return entries is not None
     entry = entries[0]
@@ -133,7 +136,10 @@ def _is_set(value: object) -> bool:
 
 
 def write_entries(owners: Owners) -> list[Entry]:
-    """Build the entries, in kube-apiserver's order: appliers first, then by time and name."""
+    """Convert owners to managedFields entries, in kube-apiserver's order.
+
+    Appliers come first. Then the order is by time and by name.
+    """
     entries: list[Entry] = []
     for identity, owned in sorted(owners.items(), key=_rank):
         entry = {
@@ -158,7 +164,10 @@ def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
 
 
 def capped(owners: Owners) -> Owners:
-    """Limit the updaters to ten: merge the oldest updaters of each API version into one entry."""
+    """Limit the number of updaters to ten.
+
+    If there are more, the oldest updaters of each API version are merged into one entry.
+    """
     updaters = [identity for identity in owners if not identity.applies]
     excess = len(updaters) - MOST_UPDATERS
     if excess <= 0:
@@ -175,9 +184,10 @@ def capped(owners: Owners) -> Owners:
 
 
 def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
-    """Move the fields of an updater to the entry `ancient-changes` of its API version.
+    """Move the fields of the updater `identity` to the entry `ancient-changes` of its API version.
 
-    If there is no such entry yet, the entry of the updater `first` is renamed to `ancient-changes`.
+    If there is no such entry yet, first rename the entry of the updater `first` to
+    `ancient-changes`.
     """
     version, fields, time = owners.pop(identity)
     bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")

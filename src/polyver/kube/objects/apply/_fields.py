@@ -44,7 +44,7 @@ Path: TypeAlias = tuple[str, ...]
 
 SELF = "."
 LEAF: Fields = {}
-"""The node of a member with no other member below it."""
+"""The node of a field that is a member and has no members below it."""
 
 
 class InvalidFields(PolyverError):
@@ -63,7 +63,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """Return the first set without the members of the second; fields below those members stay.
+    """Return the members of the first set that are not in the second; members below those stay.
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -72,7 +72,7 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 
 def without(one: Fields, other: Fields) -> Fields:
-    """Return the first set without the members of the second and all fields below them.
+    """Return the first set without the members of the second, and without all members below them.
 
     >>> without({"f:a": {".": {}, "f:b": {}}, "f:c": {}}, {"f:a": {}})
     {'f:c': {}}
@@ -92,7 +92,7 @@ def without(one: Fields, other: Fields) -> Fields:
 
 
 def common(one: Fields, other: Fields) -> Fields:
-    """Return the set of the members that both sets have."""
+    """Return the set of the members that are in both sets."""
     shared: Fields = {}
     for element, node in one.items():
         twin = other.get(element)
@@ -107,7 +107,7 @@ def common(one: Fields, other: Fields) -> Fields:
 
 
 def leaves(fields: Fields) -> Fields:
-    """Return the set of the members that have no other member below them.
+    """Return the members that have no other member below them, as a set.
 
     >>> leaves({"f:a": {".": {}, "f:b": {}}})
     {'f:a': {'f:b': {}}}
@@ -140,7 +140,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return the node with its own field as a member, in addition to the members below it."""
+    """Return the node, changed so that its own field is a member; members below the node stay."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 
@@ -199,7 +199,7 @@ def _rank(element: str) -> tuple[Any, ...]:
 
 
 def _value_rank(value: object) -> tuple[int, Any]:
-    """Return the sort key of a value; numbers come before strings, and strings before booleans."""
+    """Return a sort key: numbers come first, then strings, then booleans, then other values."""
     match value:
         case bool():
             return (2, value)
@@ -236,7 +236,7 @@ _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 def path_text(path: Path) -> str:
-    """Write a path in the form of error messages.
+    """Write a path as error messages show it.
 
     >>> path_text(("f:spec", "f:ports", 'k:{"name":"http"}', "f:port"))
     '.spec.ports[name="http"].port'
@@ -245,7 +245,7 @@ def path_text(path: Path) -> str:
 
 
 def element_text(element: str) -> str:
-    """Write one element of a path in the form of error messages."""
+    """Write one element of a path as error messages show it."""
     rest = element[2:]
     match element[0]:
         case "f":
@@ -269,15 +269,18 @@ _CONTROL = re.compile(r"\\\\|\\u00([01][0-9a-f])")
 
 
 def read_fields(given: object) -> Fields:
-    """Read a client's set in its canonical form; path elements of unknown types are dropped.
+    """Convert a set from a client to its canonical form; raise `InvalidFields` if it is invalid.
 
-    Raise `InvalidFields` if the set is invalid.
+    Path elements of unknown types are dropped.
     """
     return _read(given)[0]
 
 
 def _read(given: object) -> tuple[Fields, bool]:
-    """Return the nodes below a node, and whether the field of the node itself is a member."""
+    """Convert the nodes below a node.
+
+    Also return True if the field of the node itself is a member.
+    """
     if not isinstance(given, Mapping):
         raise InvalidFields(f"a node of a field set is not a mapping: {given!r}")
     read: Fields = {}

@@ -1,8 +1,8 @@
 """ApplySchema: the rules of ownership for server-side apply, and checks that a value fits them.
 
-A Shape describes the allowed values of a kind. Its ApplySchema has only the parts that decide about
-ownership. If the Shape does not describe a value, the rules are those that kube-apiserver deduces
-for such a value.
+A Shape describes the allowed values of a kind. An ApplySchema has only the parts of a Shape that
+decide who owns which field. For a value that the Shape does not describe, the rules are those that
+kube-apiserver deduces from the value.
 """
 
 from __future__ import annotations
@@ -52,11 +52,14 @@ class ApplySchema:
     sequence: bool = False
     items: ApplySchema | None = None
     associative: bool = False
-    """True if each item of a list has owners; otherwise the list is owned as a whole."""
+    """True if each item of a list has its own owners. If False, the list is owned as a whole."""
     keys: tuple[str, ...] = ()
-    """The fields that identify an item; empty for a set, where the item itself is the key."""
+    """The fields that identify an item of a list.
+
+    Empty for a set, whose items are their own keys.
+    """
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """The default values of key fields that an item lacks."""
+    """The values of fields in `keys` that are used for an item without these fields."""
 
     def within(self, key: str) -> ApplySchema:
         """Return the schema of the value under a key; raise `Mistyped` if there is none."""
@@ -119,7 +122,10 @@ class _Reader:
         return self._with_identity(shape, found, loose=shape.preserves)
 
     def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
-        """Build the ApplySchema of a shape; `loose` is set if its parent keeps unknown fields."""
+        """Build the ApplySchema of a shape.
+
+        `loose` is True if the value that contains this value keeps unknown fields.
+        """
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))
         if known is None:
@@ -188,7 +194,10 @@ class _Reader:
 
 
 def form_of(value: object, schema: ApplySchema) -> Form:
-    """Return the form of a value, or "" for null; raise `Mistyped` if the schema forbids it."""
+    """Return the form of a value: `map`, `list`, `scalar`, or "" for null.
+
+    Raise `Mistyped` if the schema forbids a value of this form.
+    """
     kind = type(value)
     if value is None:
         return ""

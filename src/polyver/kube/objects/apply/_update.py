@@ -1,7 +1,7 @@
-"""managedFields after writes: the owners of fields before and after a change.
+"""managedFields after writes: who owned which field before a change, and who owns it after.
 
-After a create, an update or a patch, the manager of the request owns the fields that it changed.
-Other owners lose these fields. Server-side apply uses the same functions.
+After a create, an update or a patch, the manager of the request owns the fields that it changed,
+and all other managers lose these fields. Server-side apply uses the same functions.
 """
 
 from __future__ import annotations
@@ -70,25 +70,28 @@ _NEVER_OWNED: Fields = {
 
 
 def _as_it_is(value: Object, api_version: str) -> Object:
-    """Convert an object of a kind whose API versions differ only in their names."""
+    """Change only the apiVersion of an object, for kinds whose versions have the same fields."""
     return {**value, "apiVersion": api_version}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The facts about a write that decide about ownership: API version, kind and subresource."""
+    """The properties of a write that decide who owns its fields: API version, kind, subresource."""
 
     api_version: str
     kind: str
     shapes: Mapping[str, Shape]
     """The shapes of the kind by API version.
 
-    An owner that wrote in a version that is not listed here is dropped. For a custom resource such
-    a version is an error instead, and the entries stay until a client removes them.
+    If an owner wrote in a version that is not a key here, the owner is dropped. For a custom
+    resource this is an error instead, and the entry stays until a client removes it.
     """
     subresource: str = ""
     resets: Mapping[str, Fields] = field(default_factory=dict)
-    """By API version: the fields that this write cannot change, with all fields below them."""
+    """By API version: the fields that this write cannot change.
+
+    The fields below them are included.
+    """
     convert: Callable[[Object, str], Object] = _as_it_is
     """Converts the object of the write to another API version."""
 
@@ -102,15 +105,18 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """An empty object; the fields of a new object are compared with it and count as added."""
+        """An empty object of the kind.
+
+        A new object is compared with it, so that all its fields count as added.
+        """
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
         """Convert an object to an API version; return None if the kind has no such version.
 
-        Raise `Mistyped` if the result does not fit its schema. The error message calls the object
-        `what`.
+        Raise `Mistyped` if the converted object does not fit its schema. `what` is the word for the
+        object in the error message.
         """
         if value.get("apiVersion") == api_version:
             return value
@@ -135,11 +141,11 @@ class Scope:
 def resets_of(
     *versions: str, kind: str = "", subresource: str = "", custom: bool = True
 ) -> dict[str, Fields]:
-    """Return the fields that a write cannot change, for each of these API versions of a kind.
+    """Return, for each of these API versions of a kind, the fields that a write cannot change.
 
-    The kind must have the subresource /status. Then a write to the object cannot change the status,
-    and a write to /status cannot change the spec, for example. For a write to /status of a custom
-    resource, pass all versions. For a write to the object, pass only the version of the request.
+    The kind must have the subresource /status. A write to the object cannot change the status, and
+    a write to /status cannot change the spec, for example. For a write to /status of a custom
+    resource, pass all versions. For any other write, pass only the version of the request.
     """
     if subresource != "status":
         return {} if subresource == "scale" else dict.fromkeys(versions, _STATUS)
@@ -188,8 +194,8 @@ def _entries(value: Object) -> list[Entry]:
 def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
     """Return the owners before the write.
 
-    The client may send owners in managedFields. If the client sends none, or if its managedFields
-    are invalid, return the stored owners.
+    The client may send managedFields, which then replace the stored ones. If it sends none, or if
+    they are invalid, return the stored owners.
     """
     before = _entries(old) if old is not None else []
     given = (new.get("metadata") or {}).get("managedFields")
@@ -215,7 +221,7 @@ def bare(value: Object) -> Object:
 def updated(
     old: Object, new: Object, owners: Owners, *, scope: Scope, manager: str, now: str
 ) -> Owners:
-    """Return the owners after a write that is not an apply."""
+    """Return the owners after a create, an update or a patch, but not after an apply."""
     owners, changes = settle(old, new, known_owners(owners, scope), scope=scope, force=True)
     mine = stripped(scope.reset(union(changes.modified, changes.added)))
     if mine:
@@ -227,7 +233,7 @@ def updated(
 
 
 def stripped(fields: Fields) -> Fields:
-    """Return a set of fields without the fields that never have an owner."""
+    """Return a set of fields without fields such as `metadata.uid`, which nobody owns."""
     return difference(fields, _NEVER_OWNED)
 
 
@@ -290,10 +296,11 @@ class _Changes:
 
 
 def known_owners(owners: Owners, scope: Scope) -> Owners:
-    """Return the owners that wrote in existing API versions, adapted to the current schema.
+    """Return the owners whose API versions still exist, adapted to the current schema.
 
-    If a mapping or list has become atomic, its owners own it as a whole. For a custom resource,
-    raise `Mistyped` if a version no longer exists, as kube-apiserver reports a failed conversion.
+    If a mapping or list has become atomic in the schema, its owners own it as a whole. For a custom
+    resource, raise `Mistyped` if a version no longer exists, as kube-apiserver reports a failed
+    conversion.
     """
     gone = [each for each in owners.values() if each.api_version not in scope.shapes]
     if gone and scope.custom:
@@ -331,10 +338,10 @@ def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
 
 
 def times_kept(old: Object, new: Object) -> Object:
-    """Return the new object, with the old times in managedFields if only these times differ.
+    """Return the new object; if only times in managedFields changed, with the old times.
 
-    A write with only new times thus becomes a no-op. `new` is the object to store, after defaults
-    and admission.
+    A write that changes only these times is then a no-op. `new` is the object to store, after
+    defaults and admission.
     """
     before, after = _entries(old), _entries(new)
     if [{**each, "time": None} for each in before] != [{**each, "time": None} for each in after]:
@@ -351,7 +358,7 @@ def track_scale(
     api_version: str,
     paths: Mapping[str, Sequence[str]],
 ) -> list[Entry]:
-    """Return the entries of managedFields after a change of an object's replicas through /scale.
+    """Return the entries of managedFields after a client has changed the replicas through /scale.
 
     `paths` has the path of the replicas by API version: `{"apps/v1": ("spec", "replicas")}`.
     Entries of other API versions are dropped. As in kube-apiserver, the new entry has no time.

@@ -1,7 +1,7 @@
 """Operations on objects by their ApplySchema: owned fields, differences, merging and removal.
 
-Owned fields and differences are sets of fields. No function changes its arguments: a merged or
-pruned object is new where it differs, and shares all other values with the given object.
+Owned fields and differences are returned as sets of fields. No function changes its arguments: a
+returned object is new where it differs, and shares all other values with the argument.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ __all__ = [
 
 
 class Comparison(NamedTuple):
-    """The differences between two objects; no field is in more than one of the three sets."""
+    """The differences between two objects: the removed, the modified and the added fields.
+
+    No field is in more than one of these sets.
+    """
 
     removed: Fields
     modified: Fields
@@ -49,11 +52,11 @@ _MISSING: Final = object()
 
 
 def fields_of(value: Object, shape: Shape) -> Fields:
-    """Return the fields that a manager owns after applying this object.
+    """Return the fields that a manager owns after it has applied this object.
 
-    If a declared field contains other fields, the manager owns these fields, but not the declared
-    field itself. The manager owns a key of a map, an item of an associative list, and the fields
-    inside them.
+    If a field that the shape declares contains other fields, the manager owns these fields, but not
+    the field itself. The manager owns each key of a map, each item of an associative list, and the
+    fields inside them.
 
     >>> fields_of({"spec": {"color": "red"}}, Shape("object", preserves=True))
     {'f:spec': {'.': {}, 'f:color': {}}}
@@ -75,7 +78,10 @@ def owned(value: Object, schema: ApplySchema) -> Fields:
 
 
 def _owned(value: Any, schema: ApplySchema) -> Fields | None:
-    """Return the owned fields below a value; None if there are none."""
+    """Return the owned fields below a value.
+
+    LEAF means that the value is owned as a whole. None means that there are none.
+    """
     form = form_of(value, schema) or _form_of_null(schema)
     if form == "map" and not schema.atomic:
         return owned(value or {}, schema) or None
@@ -132,7 +138,10 @@ def _compare(old: Any, new: Any, schema: ApplySchema) -> _Nodes:
 
 
 def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchema) -> _Nodes:
-    """Compare values of different types: all old fields are removed, all new fields added."""
+    """Compare values of the different forms `was` and `became`, such as `map` and `list`.
+
+    All fields of the old value count as removed, and all fields of the new value as added.
+    """
     removed = _below(old, was, schema)
     added = _below(new, became, schema)
     modified = LEAF if removed is None or added is None else None
@@ -140,7 +149,7 @@ def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchem
 
 
 def _below(value: Any, form: str, schema: ApplySchema) -> Fields | None:
-    """Return all fields below a value; None if the value is owned as a whole."""
+    """Return all fields below a value of the form `form`; None if the value is owned as a whole."""
     if not value or not (not schema.atomic if form == "map" else schema.associative):
         return None
     if form == "scalar":
@@ -204,7 +213,7 @@ def _nodes(*sets: Fields) -> _Nodes:
 
 
 def _whole(value: Any, schema: ApplySchema) -> Fields:
-    """Return the node of an added or removed value, with all fields below it."""
+    """Return the node for a value that was added or removed, with all fields below it."""
     if type(value) is dict and value and schema.mapping and not schema.atomic:
         fields: Fields = {SELF: LEAF}
         for key in sorted(value):
@@ -278,10 +287,10 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
 
 
 def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the items of a merged list in order: the index in the live list, and the name.
+    """Yield the items of a merged list in order, each as its index in the live list and its name.
 
-    The index is -1 for an item of the configuration. Items of the configuration keep their order.
-    An item that only the live list has stays before the next item that both lists have.
+    The index is -1 for an item from the configuration. These items keep their order. An item that
+    only the live list has stays before the next item that both lists have.
     """
     ours, known, done = set(config), set(live), set[str]()
     shared = [name for name in reversed(config) if name in known]

@@ -12,7 +12,7 @@ __all__ = ["builtin_kinds", "metadata_shape", "shape_of"]
 
 
 def shape_of(group: str, version: str, kind: str) -> Shape:
-    """Return the shape of a built-in kind, or of the body of a request.
+    """Return the shape of a built-in kind, or of a request body such as DeleteOptions.
 
     DeleteOptions and Status are in the group `meta.k8s.io`, and also in `v1`, which clients send.
 

@@ -1,4 +1,4 @@
-"""The built-in kinds as discovery lists them, read from kinds.json."""
+"""The built-in kinds as discovery lists them; they are read from the file kinds.json."""
 
 from __future__ import annotations
 

@@ -20,7 +20,10 @@ __all__ = ["shape_named", "type_names"]
 
 
 class _Field(msgspec.Struct):
-    """A field of a struct. A field without a name is a struct whose fields are inlined."""
+    """A field of a struct in types.json.
+
+    A field without a name is an inlined struct: its fields are fields of the outer struct.
+    """
 
     type: str
     name: str = ""
@@ -38,7 +41,7 @@ class _Field(msgspec.Struct):
 
 
 class _Named(msgspec.Struct):
-    """A named type: a struct with fields, or another name for the type that `is_` names."""
+    """A named type in types.json: a struct with fields, or a new name for the type in `is`."""
 
     fields: list[_Field] = []
     is_: str = msgspec.field(name="is", default="")
@@ -85,9 +88,9 @@ _shapes: dict[str, Shape] = {}
 
 
 def shape_named(text: str) -> Shape:
-    """Return the shape of a type, named in Go's syntax such as `[]core/v1.Container`.
+    """Return the shape of a type, whose name is in Go's syntax, such as `[]core/v1.Container`.
 
-    The name has the last two parts of the path of its Go package.
+    Of the path of the Go package, the name has only the last two parts.
     """
     if (found := _shapes.get(text)) is None:
         # A type may contain itself, so the shape is stored before it is complete.
@@ -126,9 +129,9 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""Types that encode themselves as JSON: by name, the type and format of the shape of each type.
+"""Types that encode themselves as JSON: the type and the format of the shape for each of them.
 
-The third string is the type of the values inside, if there is one.
+The third string names the type of the values inside, such as of a schema; "" if there is none.
 """
 
 
@@ -141,7 +144,7 @@ def _complete_custom(shape: Shape, kind: Type, form: str, inside: str) -> None:
 
 
 class _Struct:
-    """Fills the shape of a struct, field by field."""
+    """Builds the shape of a struct from its fields, one field after the other."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -221,14 +224,17 @@ _STRUCTS |= {"schema-or-bool", "schema-or-array", "schema-or-strings"}
 
 
 def _can_be_empty(shape: Shape) -> bool:
-    """Report whether Go's `omitempty` omits empty values of a type; structs are never omitted."""
+    """Report whether Go's `omitempty` can leave out a value of a type.
+
+    A struct is never left out.
+    """
     if shape.format in _STRUCTS:
         return False
     return shape.type != "object" or shape.values is not None
 
 
 def _shape_of(field: _Field) -> Shape:
-    """Return the shape of the field's type, with the options of this field."""
+    """Return the shape of a field's type, with the options of the field, such as its list type."""
     shape = shape_named(field.type.removeprefix("*"))
     if shape.type == "array":
         return replace(

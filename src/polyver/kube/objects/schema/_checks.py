@@ -1,8 +1,8 @@
 """Compiles a schema to checks that find all errors in a value, with kube-apiserver's messages.
 
-If a value fits no alternative of an anyOf or oneOf, kube-apiserver reports the errors of the
-alternative that came closest: the one for which it made the most checks. So each check here returns
-the number of checks that kube-apiserver would have made.
+If a value fits no alternative of an anyOf or oneOf, kube-apiserver reports the errors of only one
+alternative: the one for which it made the most checks. So each check here returns the number of
+checks that kube-apiserver would have made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIMPLE |= {"integer": (int, 8), "number": (int, 8)}
 
 
 class Checks:
-    """All constraints that a schema has for one value."""
+    """All constraints of a schema that apply to one value."""
 
     __slots__ = (
         "_alternatives",
@@ -102,7 +102,7 @@ class Checks:
         return _SIMPLE.get(self._types[0], (None, 0)) if self._numbers.trivial else (None, 0)
 
     def check(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value in an update; ignore its errors if the value did not change."""
+        """Check a value in an update; drop its errors if the update does not change the value."""
         before = len(report.causes)
         count = self.run(value, path, old, report)
         if len(report.causes) > before and is_unchanged(value, old, self._structure):
@@ -110,7 +110,10 @@ class Checks:
         return count
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value and all values in it; return the number of checks."""
+        """Check a value and all values inside it; return the number of checks.
+
+        `old` is the value before the update. Errors are added to `report`.
+        """
         if value is None:
             return self._run_null(path, report)
         kind = type(value)
@@ -170,7 +173,10 @@ class Checks:
         return int(right)
 
     def _is_near(self, value: Any, name: str) -> bool:
-        """Report whether a number of another type is accepted: 1 as a number, 1.0 as an integer."""
+        """Report whether a number is accepted although it has another type.
+
+        1 is accepted as a number, and 1.0 as an integer.
+        """
         if name == "integer":
             return "number" in self._types
         return name == "number" and "integer" in self._types and is_integral(value)
@@ -269,7 +275,10 @@ def _format_of(schema: Mapping[str, Any], types: tuple[str, ...]) -> str:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Build a function that matches a pattern; an invalid pattern matches nothing."""
+    """Build a function that reports whether a string matches a pattern.
+
+    If the pattern is invalid, no string matches.
+    """
     try:
         return compile_pattern(pattern)
     except InvalidPattern:
@@ -277,9 +286,9 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _equals(value: Any, known: Any) -> bool:
-    """Report whether `value` equals the enum value `known`.
+    """Report whether `value` equals `known`, a value of an enum.
 
-    As in kube-apiserver, a number is first converted to the type of the enum value.
+    As in kube-apiserver, a number is converted to the type of `known` before the comparison.
     """
     if isinstance(value, bool) or isinstance(known, bool | list | dict) or known is None:
         return same(value, known)
@@ -309,7 +318,10 @@ class Alternatives:
         self._any, self._one, self._all, self._not = any_of, one_of, all_of, none_of
         simple = {option.simple: option.simple_count for option in any_of}
         self._simple = simple if None not in simple and len(simple) == len(any_of) else {}
-        """The number of checks by type; empty if an alternative of anyOf has other constraints."""
+        """The number of checks for a value of each type that an alternative of anyOf allows.
+
+        Empty if any alternative has constraints besides a type.
+        """
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         count = 0

@@ -1,7 +1,7 @@
-"""Pruning and defaulting of custom resources, in place.
+"""Pruning and defaulting of custom resources; the given object is changed.
 
-Pruning drops unknown fields and lists their paths. Defaulting, on every write and every read, adds
-the defaults of absent fields. If the schema does not allow a null, defaulting replaces the null by
+Pruning drops unknown fields and lists their paths. Defaulting, on every write and every read, gives
+absent fields their defaults. If the schema does not allow a null, defaulting replaces the null by
 the default, or drops the field if there is no default.
 """
 
@@ -18,7 +18,7 @@ _CONTAINERS = frozenset([dict, list])
 
 
 def prune(value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]) -> None:
-    """Drop unknown fields from a value, in place, and add their paths to `dropped`."""
+    """Drop unknown fields from `value` itself, and add their paths to `dropped`."""
     if type(value) is list:
         items = schema.items if schema is not None else None
         if schema is not None and schema.preserves:
@@ -39,9 +39,9 @@ def prune(value: Any, schema: StructuralSchema | None, path: str, dropped: list[
 def _spare_items(
     value: list[Any], items: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Prune the values inside the items of a list that preserves unknown fields.
+    """Prune the items of a list whose schema preserves unknown fields.
 
-    The items preserve their own unknown fields.
+    Unknown fields of the items themselves stay. Unknown fields on deeper levels are dropped.
     """
     if items is None:
         return
@@ -88,10 +88,10 @@ _FILLED = frozenset([dict, list, type(None)])
 
 
 def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
-    """Set missing fields to their defaults, in place.
+    """Give missing fields in `value` their defaults.
 
-    If the schema does not allow a null, replace the null by the default. With `drop`, drop such a
-    null if there is no default.
+    A null that the schema does not allow is replaced by the default. If there is no default, it is
+    dropped if `drop` is True.
     """
     if type(value) is dict:
         _fill_in_fields(value, schema, drop=drop)
@@ -106,7 +106,7 @@ def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
 
 
 def complete(value: Any, schema: StructuralSchema) -> None:
-    """Set missing fields to their defaults, in place, in a value where every null is allowed."""
+    """Give missing fields in `value` their defaults. Every null stays."""
     if type(value) is list and schema.items is not None and schema.items.has_defaults:
         for item in value:
             complete(item, schema.items)

@@ -104,7 +104,10 @@ def _check_selected(
 
 
 def _reached(path: str, schema: object) -> tuple[tuple[str, ...], object]:
-    """Return the names on a path and the schema at its end; raise ValueError if it is invalid."""
+    """Return the field names on a path, and the schema of the field at its end.
+
+    Raise ValueError if the path is invalid.
+    """
     names: list[str] = []
     steps = iter(_STEP.findall(path))
     for step in steps:
@@ -135,7 +138,7 @@ _ESCAPES = dict(zip("abfnrtv'\\", "\a\b\f\n\r\t\v'\\", strict=True))
 
 
 def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
-    """Write the fieldPath of a CEL rule in the form of error messages; None if it is invalid.
+    """Write the fieldPath of a CEL rule as error messages show it; return None if it is invalid.
 
     >>> schema = {"type": "object", "properties": {"a.b": {"type": "string"}}}
     >>> rule_path(schema, "['a.b']"), rule_path(schema, ".c")
@@ -162,7 +165,10 @@ def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
 
 
 def _step(words: list[str]) -> tuple[str | None, int]:
-    """Return the next name on a path (None if invalid), and the number of tokens of the name."""
+    """Return the next name on a path, and the number of tokens that form it.
+
+    The name is None if the path is invalid.
+    """
     match words:
         case [".", name, *_]:
             return name, 2

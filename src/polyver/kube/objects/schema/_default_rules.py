@@ -28,10 +28,10 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 @dataclass(frozen=True, slots=True)
 class _DefaultPosition:
-    """The position of a default in the schema.
+    """Where a default is in the schema.
 
-    `root` is the schema of the nearest object with its own metadata, and `steps` is the path from
-    there.
+    `root` is the schema of the nearest object around it that has its own metadata, and `steps` is
+    the path from this object to the default.
     """
 
     root: Mapping[str, Any]
@@ -40,7 +40,7 @@ class _DefaultPosition:
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:
-        """Build an object with apiVersion and kind that has the value at this position."""
+        """Build an object with apiVersion and kind in which `value` has this position."""
         first, *rest = self.steps
         for step in reversed(rest):
             value = [value] if step is None else {step: value}
@@ -54,7 +54,7 @@ def check_defaults(schema: Mapping[str, Any], path: str) -> list[Cause]:
 
 
 def coerce_defaults(schema: Mapping[str, Any]) -> None:
-    """Drop unknown metadata fields from the defaults of embedded resources, in place.
+    """Drop unknown metadata fields from the defaults of embedded resources; `schema` is changed.
 
     kube-apiserver drops these fields while it validates a schema, and stores the result.
     """

@@ -71,7 +71,10 @@ def _check_root(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield an error for each unsupported keyword; after an error, no other check follows."""
+    """Yield an error for each keyword that Kubernetes does not support.
+
+    If there is such an error, the caller makes no other check.
+    """
     for name in ("id", "$schema", "$ref", "patternProperties", "dependencies", "definitions"):
         if schema.get(name):
             yield f"OpenAPIV3Schema '{'schema' if name == '$schema' else name}' is not supported"
@@ -86,7 +89,7 @@ def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the paths of the schemas directly inside a schema, and the schemas.
+    """Yield the schemas directly inside a schema, each with its path.
 
     The order is that of kube-apiserver's errors.
     """
@@ -112,7 +115,7 @@ def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The restrictions on a schema that follow from its position in the whole schema."""
+    """What is forbidden in a schema because of its position in the whole schema."""
 
     root: bool = False
     no_defaults: str = ""
@@ -246,7 +249,7 @@ def _check_keys(keys: list[str], items: Mapping[str, Any], path: str) -> Iterato
 
 
 def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Yield errors if items of a set or map list, or keys of a map list, may be null or absent."""
+    """Yield errors for a list of type set or map that may contain null or an item without a key."""
     kind, items = schema.get(_LIST), schema.get("items")
     if kind not in ("set", "map") or not isinstance(items, Mapping):
         return
@@ -270,7 +273,7 @@ def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _check_rule(schema: Mapping[str, Any], rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Yield the errors in a CEL rule that can be found without compiling the rule."""
+    """Yield the errors in a CEL rule that are visible without compiling its expression."""
     text, message = rule.get("rule") or "", rule.get("message") or ""
     if not text.strip():
         yield required(f"{path}.rule", "rule is not specified")

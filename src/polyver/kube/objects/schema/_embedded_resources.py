@@ -15,7 +15,10 @@ __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]
 
 
 class MalformedMetadata(PolyverError):
-    """The metadata of an embedded resource cannot be decoded; the request is refused with 400."""
+    """The metadata of an embedded resource cannot be decoded.
+
+    The server then answers with status 400.
+    """
 
     def __init__(self, field: str, value: Any, problem: str) -> None:
         self.cause = Cause(field, f"Invalid value: {shown(value)}: {problem}")
@@ -51,7 +54,7 @@ def coerce_embedded(
 
 
 def _inner(path: str, key: str, schema: StructuralSchema) -> str:
-    """Return the path of a declared field, or of a key of a map."""
+    """Return the path of a field (`a.b` if it is declared, `a[b]` if it is a key of a map)."""
     if key not in schema.fields:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key

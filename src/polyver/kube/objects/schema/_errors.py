@@ -12,7 +12,10 @@ __all__ = ["ValidationReport"]
 
 
 class ValidationReport:
-    """A list of validation errors; `prefix` is the path of the validated value in its object."""
+    """The errors that a validation finds.
+
+    `prefix` is the path of the validated value in its object.
+    """
 
     __slots__ = ("causes", "prefix")
 
@@ -21,7 +24,10 @@ class ValidationReport:
         self.causes: list[Cause] = []
 
     def inner(self) -> ValidationReport:
-        """Build an empty report for the errors of one alternative, which may be dropped later."""
+        """Build an empty report for one alternative of an anyOf.
+
+        The caller may drop its errors later.
+        """
         return ValidationReport(self.prefix)
 
     def _add(self, path: str, message: str, reason: str) -> None:
@@ -31,15 +37,15 @@ class ValidationReport:
         self.causes.append(Cause(name or self.prefix or "<nil>", message, reason))
 
     def invalid(self, path: str, value: Any, text: str) -> None:
-        """Add the error of a value that breaks a constraint."""
+        """Add the error for a value that breaks a constraint; `text` describes the constraint."""
         self._add(path, f"Invalid value: {shown(value)}: {text}", "FieldValueInvalid")
 
     def general(self, text: str) -> None:
-        """Add an error without the name of a field."""
+        """Add an error that names no field."""
         self._add("", f'Invalid value: "": {text}', "FieldValueInvalid")
 
     def wrong_type(self, path: str, wanted: str, found: str) -> None:
-        """Add the error of a value of the wrong type."""
+        """Add the error for a value of the type `found` where the type `wanted` is required."""
         text = f"{path} in body must be of type {wanted}: {quoted(found)}"
         self._add(path, f"Invalid value: {quoted(found)}: {text}", "FieldValueTypeInvalid")
 
@@ -48,19 +54,19 @@ class ValidationReport:
         self._add(path, "Required value", "FieldValueRequired")
 
     def unsupported(self, path: str, value: Any, known: Sequence[Any]) -> None:
-        """Add the error of a value that is not in an enum."""
+        """Add the error for a value that is not one of the enum's values, `known`."""
         texts = (each if isinstance(each, str) else shown(each) for each in known)
         values = ", ".join(map(quoted, texts))
         text = f"Unsupported value: {shown(value)}: supported values: {values}"
         self._add(path, text, "FieldValueNotSupported")
 
     def too_long(self, path: str, most: int) -> None:
-        """Add the error of a string that is too long."""
+        """Add the error for a string that is longer than `most`."""
         size = "byte" if most == 1 else "bytes"
         self._add(path, f"Too long: may not be more than {most} {size}", "FieldValueTooLong")
 
     def too_many(self, path: str, found: int, most: int) -> None:
-        """Add the error of a list or mapping with too many entries."""
+        """Add the error for a list or mapping that has `found` entries, more than `most`."""
         items = "item" if most == 1 else "items"
         text = f"Too many: {found}: must have at most {most} {items}"
         self._add(path, text, "FieldValueTooMany")

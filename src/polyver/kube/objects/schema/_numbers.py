@@ -20,13 +20,13 @@ class _Limit:
 
     value: float
     fits: bool
-    """True if the value itself is valid for the type and format in the schema."""
+    """True if this value has the type and format that the schema requires of numbers."""
     exclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NumberConstraints:
-    """The constraints on a number."""
+    """The constraints of a schema on a number."""
 
     type: str
     format: str
@@ -36,7 +36,7 @@ class NumberConstraints:
 
     @property
     def trivial(self) -> bool:
-        """True if every integer is valid."""
+        """True if there is no constraint: every integer is valid."""
         return not (self.multiple or self.least or self.most) and self.format != "int32"
 
     def check(self, value: int | float, path: str, report: ValidationReport) -> None:
@@ -56,7 +56,11 @@ class NumberConstraints:
     def _comparable(
         self, limit: _Limit, what: str, value: int | float, path: str, report: ValidationReport
     ) -> tuple[int | float, int | float]:
-        """Convert a number and a bound so that both are integers or both are floats."""
+        """Return `value` and the value of `limit`, both as integers or both as floats.
+
+        If the limit does not have the required type, also add an error, in which `what` names the
+        limit.
+        """
         if not limit.fits:
             self._out_of_range(what, path, report)
             return float(value), limit.value

@@ -1,8 +1,8 @@
 """A fast check that accepts most valid objects.
 
-The schema is converted to a Python type, against which msgspec checks objects in C. An object that
-msgspec accepts has no unknown field, no null that the schema forbids, and no error. An object that
-msgspec refuses may still be valid; the full checks decide about it.
+The schema is converted to a Python type, against which msgspec, a library in C, checks objects. An
+object that msgspec accepts has no unknown field, no null that the schema forbids, and no error. An
+object that msgspec refuses may still be valid; the full checks then decide.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.codec import prepare
 from polyver.kube.objects.schema._checks import Checks
 from polyver.kube.objects.schema._errors import ValidationReport
@@ -21,9 +22,8 @@ from polyver.kube.objects.schema.structure import NEW
 
 __all__ = ["Quick"]
 
-_Schema: TypeAlias = Mapping[str, Any]
 _Type: TypeAlias = Any
-"""A type annotation that is built at run time."""
+"""A Python type that is built from a schema at run time."""
 _META: Final = ("apiVersion", "kind", "metadata")
 _MOST: Final = 2**63 - 1
 _SCALARS: Final = frozenset([str, int, float, bool])
@@ -48,7 +48,7 @@ class _Leaf:
 class Quick:
     """A fast check of whole objects; an object that fails this check may still be valid."""
 
-    def __init__(self, schema: _Schema) -> None:
+    def __init__(self, schema: Schema) -> None:
         try:
             self._type = _root(schema)
         except _Inexpressible:
@@ -75,8 +75,8 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
     raise ValueError("the full check must report the error")
 
 
-def _root(schema: _Schema) -> _Type:
-    """Build the type of a whole object; other code checks its metadata."""
+def _root(schema: Schema) -> _Type:
+    """Build the type of a whole object; the metadata is not checked here."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
         keys = {key for key in properties.get(name) or {} if key != "description"}
@@ -87,7 +87,7 @@ def _root(schema: _Schema) -> _Type:
     return _struct({**schema, "properties": rest}, known)
 
 
-def _type_of(schema: _Schema) -> _Type:
+def _type_of(schema: Schema) -> _Type:
     if schema.get("x-kubernetes-embedded-resource"):
         raise _Inexpressible
     match schema.get("type"):
@@ -107,12 +107,12 @@ def _type_of(schema: _Schema) -> _Type:
     return found | None if schema.get("nullable") and not schema.get("enum") else found
 
 
-def _is_anything(schema: _Schema) -> bool:
+def _is_anything(schema: Schema) -> bool:
     about = ("description", "nullable", "default", "title")
     return {key for key in schema if key not in about} == {"x-kubernetes-preserve-unknown-fields"}
 
 
-def _scalar(schema: _Schema) -> _Type:
+def _scalar(schema: Schema) -> _Type:
     keywords = {*schema} - {"description", "title", "default", "example"}
     texts, least, most = schema.get("enum") or (), schema.get("minimum"), schema.get("maximum")
     match schema.get("type"):
@@ -135,9 +135,12 @@ def _are_integers(*limits: float | None) -> bool:
     return all(each is None or (each == int(each) and abs(each) <= _MOST) for each in limits)
 
 
-def _leaf(schema: _Schema) -> type[_Leaf]:
+def _leaf(schema: Schema) -> type[_Leaf]:
     class Leaf(_Leaf):
-        """A class for one schema, because msgspec passes only a class to its decoding hook."""
+        """The class for one schema.
+
+        Each schema has its own, because `_look` only gets the class.
+        """
 
         checks = Checks(schema, None)
 
@@ -145,7 +148,7 @@ def _leaf(schema: _Schema) -> type[_Leaf]:
     return Leaf
 
 
-def _object(schema: _Schema) -> _Type:
+def _object(schema: Schema) -> _Type:
     others = schema.get("additionalProperties")
     if others is None:
         if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
@@ -158,7 +161,7 @@ def _object(schema: _Schema) -> _Type:
     return _sized(GenericAlias(dict, (str, _type_of(others))), schema, "Properties")
 
 
-def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
+def _struct(schema: Schema, known: Mapping[str, _Type]) -> _Type:
     _refuse(
         schema, "minProperties", "maxProperties", "enum", "additionalProperties", *_ALTERNATIVES
     )
@@ -182,13 +185,13 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     )
 
 
-def _sized(found: _Type, schema: _Schema, what: str) -> _Type:
+def _sized(found: _Type, schema: Schema, what: str) -> _Type:
     least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
     if least is None and most is None:
         return found
     return Annotated[found, msgspec.Meta(min_length=least, max_length=most)]
 
 
-def _refuse(schema: _Schema, *names: str) -> None:
+def _refuse(schema: Schema, *names: str) -> None:
     if any(name in schema for name in names):
         raise _Inexpressible

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema.printed_schema import rule_text
 from polyver.kube.objects.status import Cause, forbidden_field
 from polyver.languages import cel
@@ -17,7 +18,6 @@ _RULES: Final = "x-kubernetes-validations"
 _MOST_PER_RULE: Final = 10_000_000
 _MOST_IN_ALL: Final = 100_000_000
 _ENDLESS: Final = 2**64 - 1
-Schema = Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -35,15 +35,19 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Facts about the position of a schema in the whole schema that matter to its rules."""
+    """What the checks of a schema's rules must know about its position in the whole schema."""
 
     total: _Total
     broken: Sequence[str]
     """The paths at which earlier checks found errors in the schema."""
     times: int | None = 1
-    """The maximum number of values of this schema in one object; None if it is unbounded."""
+    """How many values one object may have for this schema, at most; None if there is no limit."""
     uncorrelated: str = ""
-    """The path of the list around this schema whose old items cannot be matched with new items."""
+    """The path of the list around this schema whose items have no keys; "" if there is none.
+
+    An update cannot match the old items of such a list with the new items, so rules cannot use
+    oldSelf.
+    """
     root: bool = True
 
     def inside(self, schema: Schema) -> _Context:

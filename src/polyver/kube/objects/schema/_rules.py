@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema._declared_paths import rule_path
 from polyver.kube.objects.schema.structure import NEW, OldItems, StructuralSchema, is_unchanged
 from polyver.kube.objects.status import Cause
@@ -16,15 +17,14 @@ from polyver.languages.values.strings import shown
 __all__ = ["MOST_COST", "Findings", "ValidationRules", "compile_rules", "has_rules"]
 
 MOST_COST: Final = 10_000_000
-"""The maximum cost of evaluating all rules for one object."""
+"""The maximum cost of evaluating all rules for one object, in the units of cel-go."""
 _LONGEST_MESSAGE: Final = 5 * 1024
 _RULES = "x-kubernetes-validations"
 _SPENT = "running out of cost budget, no further validation rules will be run"
-Schema = Mapping[str, Any]
 
 
 def has_rules(schema: Schema) -> bool:
-    """Report whether a schema contains a rule."""
+    """Report whether a schema, or a schema inside it, has a rule."""
     if schema.get(_RULES):
         return True
     inside = [*(schema.get("properties") or {}).values()]
@@ -34,10 +34,13 @@ def has_rules(schema: Schema) -> bool:
 
 @dataclass(slots=True)
 class Findings:
-    """The results of evaluating rules: errors, and warnings for values that did not change."""
+    """The results of evaluating rules.
+
+    Broken rules of values that did not change are only warnings.
+    """
 
     left: int = MOST_COST
-    """The cost that further rules may have; if it is negative, no more rules are evaluated."""
+    """The cost that is left for further rules. If it is negative, no more rules are evaluated."""
     causes: list[Cause] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -66,7 +69,7 @@ class _Rule:
 
     @property
     def name(self) -> str:
-        """The name of the rule in errors: its message or, if it has none, its expression."""
+        """The name of the rule in errors: its `message`, or else its expression."""
         return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
 
     @property
@@ -74,14 +77,17 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables of the rule; with optionalOldSelf, oldSelf is an optional value."""
+        """Return the variables as the rule sees them.
+
+        With `optionalOldSelf`, oldSelf is an optional value.
+        """
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
         return {**variables, "oldSelf": cel.NONE if old is None else cel.Optional(old)}
 
     def refused(self, path: str, value: Any, kind: str, text: str) -> Cause:
-        """Build the error for a value that breaks the rule."""
+        """Build the error for a value that breaks the rule; `text` is the message."""
         if self.path:
             path = f"{path}.{self.path}" if path else self.path
         shown_path = path or "<nil>"
@@ -97,9 +103,9 @@ class _Rule:
         return Cause(shown_path, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
 
     def message_for(self, variables: Mapping[str, Any], findings: Findings) -> str:
-        """Evaluate messageExpression; return `message` if there is none or if it fails.
+        """Return the result of messageExpression, or `message` if there is none or if it fails.
 
-        As in kube-apiserver, oldSelf is never a CEL optional in messageExpression.
+        As in kube-apiserver, oldSelf in messageExpression is never an optional value.
         """
         plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
         if self._message is None:
@@ -116,7 +122,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A value in an update, with the old value that matches it.
+    """A value in an update, and the value before the update.
 
     `around` is the `_Before` of the mapping or list that contains the value.
     """
@@ -151,10 +157,10 @@ class _Before:
 
     @property
     def is_same(self) -> bool:
-        """True if the value did not change.
+        """True if the update did not change the value.
 
-        If no old value matches the value, return the result for the nearest mapping or list that
-        contains the value and has a matching old value.
+        If the value before the update is unknown, the result is that of the nearest mapping or list
+        around the value for which it is known.
         """
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)
@@ -197,7 +203,10 @@ class ValidationRules:
         return cel.CelSchema(self._schema, root=self._root)
 
     def check(self, value: Any, old: Any, findings: Findings) -> None:
-        """Evaluate the rules for an object; `old` is None if the object is created."""
+        """Evaluate the rules for an object.
+
+        `old` is the object before the update, or None for a create.
+        """
         before = _Before(value, old, self._structure, root=True) if old is not None else _Before()
         self._check(value, old, "", before, findings)
 
@@ -270,7 +279,7 @@ class ValidationRules:
     def _breaks(
         self, rule: _Rule, variables: Mapping[str, Any], path: str, findings: Findings
     ) -> bool:
-        """Report whether a value breaks a rule; record an error if the rule cannot be evaluated."""
+        """Report whether a value breaks a rule. If the rule cannot be evaluated, add an error."""
         if rule.expression is None:
             findings.causes.append(self._failed(path, rule.problem))
             return False
@@ -312,7 +321,11 @@ def _text(rule: Schema) -> str:
 
 
 def _seen(value: Any, schema: cel.CelSchema) -> Any:
-    """Convert a value for CEL; an invalid value becomes an error for the rules that read it."""
+    """Convert a value for CEL.
+
+    A value that does not fit its schema becomes an error. A rule gets this error when it reads the
+    value.
+    """
     try:
         return cel.to_value(value, schema)
     except cel.CelEvaluationError as problem:

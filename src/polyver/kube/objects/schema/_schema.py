@@ -90,7 +90,7 @@ class Schema:
         return dropped
 
     def conform(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> list[str]:
-        """Prune an object and add defaults, in place; return the paths of dropped fields."""
+        """Prune `obj` itself and add defaults; return the paths of the dropped fields."""
         if self._quick.fits(obj):
             complete(obj, self._structure)
             return []
@@ -112,7 +112,7 @@ class Schema:
             complete(obj, self._structure)
 
     def validate(self, obj: dict[str, Any]) -> list[Cause]:
-        """Return all errors of an object that is created, except errors in its own metadata."""
+        """Return all errors of a new object, except errors in its own metadata."""
         causes: list[Cause] = []
         if not self._quick.fits(obj):
             report = ValidationReport()
@@ -135,7 +135,8 @@ class Schema:
     def validate_status(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         """Return all errors in the status of an updated object.
 
-        As in kube-apiserver, the messages have paths that begin inside the status.
+        As in kube-apiserver, the paths in the messages begin inside the status: `ready`, not
+        `status.ready`.
         """
         report = ValidationReport("status")
         if self._status is not None and "status" in new:
@@ -144,7 +145,7 @@ class Schema:
         return self._completed(causes + self._new_doubles(new, old), new, old)
 
     def tolerated(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[str]:
-        """Return warnings for an updated object: the CEL rules that unchanged values break."""
+        """Return a warning for each CEL rule that is broken by a value that did not change."""
         if self._rules is None:
             return []
         findings = Findings()
@@ -158,7 +159,11 @@ class Schema:
     def _completed(
         self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
     ) -> list[Cause]:
-        """Add the errors of CEL rules, unless other errors prevent evaluating the rules."""
+        """Add the errors of CEL rules to `causes`.
+
+        If `causes` has errors such as a wrong type, the rules are not evaluated, and an error
+        states this.
+        """
         if self._rules is None:
             return causes
         if any(cause.reason in _BLOCKING for cause in causes):
@@ -202,7 +207,7 @@ def _patterns(value: Any) -> Iterator[str]:
 
 
 def _is_large(pattern: str) -> bool:
-    """Report whether the automaton of a pattern has many states."""
+    """Report whether matching a pattern is slow because its automaton has many states."""
     try:
         return read_pattern(pattern).states > _MOST_STATES
     except InvalidPattern:
@@ -250,9 +255,9 @@ def _twice(path: str, number: int, value: Any) -> Cause:
 
 
 def _all_differ(items: list[Any]) -> bool:
-    """Report whether all items certainly differ.
+    """Report whether all items certainly differ from each other.
 
-    Return False if a quick check cannot decide this, for example for 1 and true.
+    False means that they may be equal: a quick check cannot decide it, for example for 1 and true.
     """
     try:
         return len(set(items)) == len(items)

@@ -117,9 +117,9 @@ def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
 
 
 def _check_value(schema: Mapping[str, Any], path: str, skip_any: bool) -> Iterator[Cause]:
-    """Yield the errors in the alternatives and the pattern of a schema.
+    """Yield the errors in the alternatives and in the pattern of a schema.
 
-    `skip_any` skips the anyOf of an int-or-string, because it may contain types.
+    With `skip_any`, the anyOf of an int-or-string is not checked, because it may contain types.
     """
     first_all = (schema.get("allOf") or [{}])[0]
     for name in _JUNCTORS:

@@ -1,6 +1,6 @@
 """Writes a schema as JSON with Go's field names.
 
-In some errors, kube-apiserver prints a complete schema in this form.
+Some of kube-apiserver's error messages contain a complete schema in this form.
 """
 
 from __future__ import annotations

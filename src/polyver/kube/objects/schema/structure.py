@@ -35,9 +35,12 @@ class StructuralSchema:
     type: str = ""
     fields: Mapping[str, StructuralSchema] = field(default_factory=dict)
     values: StructuralSchema | None = None
-    """The structure of the values under keys that are not declared; None if unknown."""
+    """The structure of the values under keys that are not in `fields`.
+
+    None if no schema describes them.
+    """
     takes_any_key: bool = False
-    """True if the schema sets additionalProperties: to a schema, to true or to false."""
+    """True if the schema sets additionalProperties to any value, even to false."""
     items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None
@@ -52,16 +55,16 @@ class StructuralSchema:
     has_lists: bool = False
     """True if this or an inner schema has a list of type set or map."""
     listed: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields whose schema is or contains a list of type set or map."""
+    """The fields that are a list of type set or map, or that contain such a list."""
     has_embedded: bool = False
     """True if this or an inner schema is an embedded resource."""
 
     def child(self, key: str) -> StructuralSchema | None:
-        """Return the structure of the value under a key; None if it is unknown."""
+        """Return the structure of the value under a key; None if no schema describes the value."""
         return self.fields.get(key, self.values)
 
     def within(self) -> Iterator[StructuralSchema]:
-        """Yield the structures of fields, other values and items."""
+        """Yield the structures directly inside this one: of fields, other values and items."""
         yield from self.fields.values()
         if self.values is not None:
             yield self.values
@@ -129,7 +132,10 @@ NEW: Final = object()
 
 
 class OldItems:
-    """The items of a list before an update, by their keys; empty unless the list is of type map."""
+    """The items of a list before an update, found by their keys.
+
+    Only lists of type map have keys.
+    """
 
     def __init__(self, items: Any, structure: StructuralSchema | None) -> None:
         self._keys = structure.keys if structure and structure.list_type == "map" else ()
@@ -148,12 +154,15 @@ class OldItems:
         return tuple((type(value), value) for value in values)
 
     def like(self, item: Any) -> Any:
-        """Return the old item that has the same keys as a new item; `NEW` if there is none."""
+        """Return the old item with the same keys as the new item `item`; `NEW` if there is none."""
         return self._items.get(self._key(item), NEW) if self._items else NEW
 
 
 def is_unchanged(value: Any, old: Any, structure: StructuralSchema | None) -> bool:
-    """Report whether an update left a value unchanged; False if there is no schema for it."""
+    """Report whether an update left a value unchanged.
+
+    Without a schema for the value, return False.
+    """
     if old is NEW or structure is None or (value is None) is not (old is None):
         return False
     if isinstance(value, list) and isinstance(old, list):

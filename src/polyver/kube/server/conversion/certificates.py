@@ -1,7 +1,8 @@
 """Error messages about the certificate of a webhook, in the words of kube-apiserver.
 
-OpenSSL reports only which check failed. The messages also need the content of the certificate.
-Therefore the certificate is fetched again, on a new connection over which no request is sent.
+OpenSSL reports only which check of the certificate failed, but the messages also need the content
+of the certificate. Therefore polyver fetches the certificate again, on a new connection over which
+it sends no request.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21, 27)
 
 
 def context_for(bundle: bytes) -> ssl.SSLContext:
-    """Create a TLS context that trusts the CAs in `bundle`.
+    """Create a TLS context that trusts the CAs in `bundle`, which is in PEM format.
 
-    If `bundle` is empty, trust the CAs of the machine. Raise SSLError if `bundle` is not valid.
+    If `bundle` is empty, the context trusts the CAs of the machine. Raise SSLError if `bundle` is
+    not valid.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Certificates in the bundle are trusted even if they are not self-signed.
@@ -40,7 +42,7 @@ def context_for(bundle: bytes) -> ssl.SSLContext:
 async def certificate_problem(
     error: ssl.SSLCertVerificationError, host: str, address: str, port: int
 ) -> str:
-    """Build the message about a certificate that is not accepted."""
+    """Build the message about a certificate that the TLS library refused with `error`."""
     certificate = None
     if error.verify_code in (_NOT_YET_VALID, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS):
         certificate = await _fetch(host, address, port)
@@ -105,7 +107,7 @@ def _is_address(host: str) -> bool:
 
 
 async def _fetch(host: str, address: str, port: int) -> x509.Certificate | None:
-    """Fetch the certificate of a server without verifying it.
+    """Fetch the certificate of a server, whether or not it is valid.
 
     Return None if the server cannot be reached.
     """

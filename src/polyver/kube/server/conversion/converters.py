@@ -31,7 +31,7 @@ class ObjectConverter(Protocol):
     def convert(self, obj: dict[str, Any], version: str) -> dict[str, Any]: ...
 
     def versions_between(self, source: str, target: str) -> Sequence[str]:
-        """Return the versions between `source` and `target` on the path of a conversion."""
+        """Return the versions through which a conversion from `source` to `target` goes."""
         ...
 
 
@@ -39,9 +39,9 @@ AnyConverter = TypeVar("AnyConverter", bound=ObjectConverter)
 
 
 class ServedConversions(Generic[AnyConverter]):
-    """The in-process converter of each custom kind.
+    """The converter in this process for each custom kind that has one.
 
-    When `publish` returns, the server uses the published converter.
+    When `publish` returns, the server already uses the new converter.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ServedConversions(Generic[AnyConverter]):
         return {(each.group, each.kind): each for each in self._converters.values()}
 
     def publish(self, name: str, converter: AnyConverter | None) -> None:
-        """Set the converter for the kind of the CRD `name`; None removes the converter."""
+        """Set the converter for the kind of the CRD with this name; None removes it."""
         if converter is self._converters.get(name):
             return
         if converter is None:
@@ -68,5 +68,5 @@ class ServedConversions(Generic[AnyConverter]):
             listener(name)
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Register a callback, which gets the name of a CRD whenever its converter changes."""
+        """Call `listener` with the name of a CRD whenever the converter of this CRD changes."""
         self._listeners.append(listener)

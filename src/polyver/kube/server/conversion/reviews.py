@@ -1,8 +1,8 @@
 """ConversionReviews: builds the request to a webhook, and checks the answer.
 
 As in kube-apiserver, each review contains one object; errors have the wording of kube-apiserver. If
-the new object of a write cannot be converted, the client gets the error of the conversion. If a
-stored object cannot be converted, the client gets an error that `unreadable`, `unreadable_update`
+the object that a client sends cannot be converted, the client gets the error of the conversion. If
+a stored object cannot be converted, the client gets an error that `unreadable`, `unreadable_update`
 or `unreadable_list` builds.
 """
 
@@ -48,11 +48,11 @@ _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookCallFailed(PolyverError):
-    """Raised if a call of a webhook returned no usable answer; the message states the reason."""
+    """A call of a webhook returned no usable answer; the message states why."""
 
 
 def failure(text: str) -> ApiError:
-    """Build the error for a failed conversion, which has neither reason nor details."""
+    """Build the error for a failed conversion. It has no reason and no details."""
     return ApiError(500, "", text)
 
 
@@ -70,17 +70,20 @@ def review_version(accepted: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConversionRequest:
-    """One request to a webhook: an object, and the desired version."""
+    """One request to a webhook: an object, and the version to which the webhook must convert it."""
 
     obj: Object
     wanted: str
     uid: str
     version: str = "v1"
-    """The version of the ConversionReview itself."""
+    """The version of the ConversionReview, not of the object."""
 
     @property
     def body(self) -> bytes:
-        """Encode the review without the object's resourceVersion, which conversions do not need."""
+        """Encode the review.
+
+        The object has no resourceVersion, because conversions do not need it.
+        """
         metadata = self.obj.get("metadata")
         sent = self.obj
         if isinstance(metadata, dict) and "resourceVersion" in metadata:
@@ -99,9 +102,9 @@ class ConversionRequest:
         return source_of(self.obj)
 
     def converted(self, body: bytes) -> Object:
-        """Read the converted object from an answer.
+        """Return the converted object in an answer; raise ApiError if there is none.
 
-        Metadata that a conversion may not change is restored.
+        Metadata that a conversion must not change is taken from the original object.
         """
         try:
             objects = self._objects(body)
@@ -146,7 +149,10 @@ class ConversionRequest:
 
 
 def source_of(obj: Object) -> str:
-    """Name the conversion webhook of an object's kind, for error messages."""
+    """Return the name of an object's conversion webhook for error messages.
+
+    An example is `conversion webhook for ex.io/v1, Kind=Widget`.
+    """
     return f"conversion webhook for {obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
 
 
@@ -162,7 +168,10 @@ def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
 
 
 def accepted(original: Object, converted: Object) -> Object:
-    """Check that a converted object is the same object, and restore its metadata."""
+    """Return the converted object; metadata that a conversion must not change is restored.
+
+    Raise an error if the name, the namespace or the uid changed.
+    """
     source = source_of(original)
     try:
         check_identity(original, converted)
@@ -195,9 +204,9 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 def _read(body: bytes) -> tuple[_Answer, str]:
-    """Decode an answer; return it with the problem that was found, or with an empty string.
+    """Decode an answer; return it with the error message for its content, or "" if it is valid.
 
-    The caller checks the kind of the answer before it raises an error for the problem.
+    The caller first checks the kind of the answer, and then raises this error.
     """
     try:
         return _answer.decode(body), ""
@@ -216,7 +225,7 @@ def _read_slowly(body: bytes) -> tuple[_Answer, str]:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """Decode an answer in JSON or YAML."""
+    """Decode an answer, which is JSON or YAML, to plain data."""
     try:
         # A body that does not begin like a JSON object is read as YAML.
         text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body)[0])
@@ -266,9 +275,9 @@ _REGISTERED = {
 
 
 def refuse_others(api_version: str, kind: str, group: str, version: str, expected: str) -> None:
-    """Raise an error if an answer states another version or kind than expected.
+    """Raise an error if an answer has another version or kind than the expected ones.
 
-    An answer may leave out its version and kind.
+    An answer without version and kind is allowed.
     """
     wanted = f"{group}/{version}"
     api_version, kind = api_version or wanted, kind or expected
@@ -295,7 +304,7 @@ _STARTS = {'"': "string", "[": "array", "t": "bool", "f": "bool"}
 
 
 def _identity_of(raw: bytes) -> tuple[str, str]:
-    """Read the version and the kind of a converted object."""
+    """Read the version and the kind of a converted object, without decoding the rest."""
     if raw == b"null":
         raise failure("unexpected end of JSON input")
     try:
@@ -344,14 +353,17 @@ class UnreadableObject:
 
 
 def unreadable(kind: ResourceKind, found: UnreadableObject) -> ApiError:
-    """Build the error for a GET, DELETE or deletecollection whose object cannot be converted."""
+    """Build the error for a GET, DELETE or deletecollection of an object that is unreadable.
+
+    An object is unreadable if it cannot be converted from its stored version.
+    """
     return internal(found.text(found.key(kind)))
 
 
 def unreadable_update(found: UnreadableObject) -> ApiError:
-    """Build the error for a write whose stored object cannot be converted.
+    """Build the error for a write if the stored object cannot be converted.
 
-    The write itself may have succeeded, if only the conversion for its answer fails.
+    The write itself may have succeeded: the answer to the write also needs a conversion.
     """
     return failure(found.undecodable)
 

@@ -38,7 +38,7 @@ class WebhookResponse:
 
 
 def problem_of(answer: WebhookResponse) -> str:
-    """Return the problem of a response without a review; "" if it may contain a review.
+    """Return the error message for a response that cannot contain a review; "" if it can.
 
     >>> problem_of(WebhookResponse(503))
     'the server is currently unable to handle the request'
@@ -52,7 +52,10 @@ def problem_of(answer: WebhookResponse) -> str:
 
 
 def retry_after(answer: WebhookResponse) -> int | None:
-    """Return the seconds after which the webhook requests a retry; None if it requests none."""
+    """Return the seconds after which the webhook wants to be called again.
+
+    Return None if it does not want that.
+    """
     if answer.status != 429 and answer.status < 500:
         return None
     try:
@@ -62,7 +65,7 @@ def retry_after(answer: WebhookResponse) -> int | None:
 
 
 def _message_of_status(body: bytes) -> str | None:
-    """Read the message from a body with a Status object; return None for any other body."""
+    """Return the message of the Status object in a body; None if the body has no Status."""
     if body.lstrip()[:1] != b"{":
         return None
     try:

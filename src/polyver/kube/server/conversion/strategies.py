@@ -75,7 +75,7 @@ class ConversionStrategy(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the connections, if the strategy has any."""
+        """Close the connections to a webhook, if there are any."""
         ...
 
 
@@ -86,7 +86,10 @@ def conversion_of(
     *,
     timeout: float = TIMEOUT,
 ) -> ConversionStrategy:
-    """Choose the strategy of a CRD: its in-process converter; if it has none, `spec.conversion`."""
+    """Choose the strategy of a CRD.
+
+    It is `served`, the converter in this process, or else the strategy in `spec.conversion`.
+    """
     if served is not None:
         return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
@@ -116,12 +119,12 @@ async def in_turn(obj: Object, work: Callable[[], T]) -> T:
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
-    """Report whether an object already has the version, or has no fields to convert."""
+    """Report whether no conversion is needed: the object has the version, or has no fields."""
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
 class InProcessConversion:
-    """Calls a converter in this process instead of a webhook.
+    """The strategy that calls a converter in this process.
 
     The result is checked like the answer of a webhook, and errors have the same wording.
     """
@@ -165,7 +168,7 @@ def _name_of(obj: Object) -> str:
 
 
 class WebhookConversion:
-    """Calls a conversion webhook over HTTPS; each CRD has its own instance."""
+    """The strategy that calls a webhook over HTTPS. Each CRD has its own instance."""
 
     def __init__(
         self, conversion: Mapping[str, Any], kind: ResourceKind, *, timeout: float = TIMEOUT
@@ -200,7 +203,7 @@ class WebhookConversion:
         return review.converted(answer.body)
 
     async def _post(self, body: bytes) -> WebhookResponse:
-        """Send a review; if the webhook requests retries, repeat the request until the timeout."""
+        """Send a review. If the webhook requests a retry, send it again, until the timeout."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
@@ -222,7 +225,7 @@ MOST_BYTES = 64 << 20
 
 
 class Cache:
-    """The cache of converted objects for one CRD; a changed CRD gets a new cache."""
+    """A cache of converted objects for one CRD. When the CRD changes, it gets a new cache."""
 
     def __init__(self, conversion: ConversionStrategy, *, most_bytes: int = MOST_BYTES) -> None:
         self._conversion = conversion
@@ -232,10 +235,10 @@ class Cache:
         self._running: dict[Key, asyncio.Task[bytes]] = {}
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Return an object in another version from the cache, or convert and cache the object.
+        """Return an object in another version, from the cache if possible.
 
-        Concurrent requests for the same state of an object share one conversion. Failures are not
-        cached.
+        Concurrent requests for the same revision of an object share one conversion. Failures are
+        not cached.
         """
         metadata: dict[str, Any] = obj.get("metadata") or {}
         uid, revision = metadata.get("uid"), metadata.get("resourceVersion")

@@ -1,7 +1,8 @@
 """HTTPS calls to webhooks: persistent connections, deadlines and errors as in kube-apiserver.
 
 This module has its own small HTTP client, because the error messages need details that a general
-client does not report: the IP address of the connection, and the step of the call that failed.
+client does not report: the IP address of the connection, and whether connecting, sending or reading
+failed.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ _TIMED_OUT_INSIDE = (
 
 @dataclass(frozen=True, slots=True)
 class WebhookAddress:
-    """The address of a webhook."""
+    """The address of a webhook: the parts of its URL."""
 
     host: str
     port: int
     authority: str
-    """The host and port as written in the URL."""
+    """The host and the port in the form that they have in the URL."""
     path: str
 
     @classmethod
@@ -65,7 +66,7 @@ class WebhookAddress:
         return cls(parts.hostname or "", int(port) if _is_port(port) else 443, parts.netloc, path)
 
     def target(self, timeout: float) -> str:
-        """Build the request target: the path, and the timeout as a query parameter."""
+        """Build the request target, which has the timeout in seconds: `/a?timeout=30s`."""
         return f"{self.path}?timeout={timeout:g}s"
 
 
@@ -74,7 +75,7 @@ def _is_port(text: str) -> bool:
 
 
 class _Stopped(Exception):
-    """Raised if a call fails; `begun` is True if the headers of the answer were received."""
+    """A call failed. `begun` is True if the headers of the answer had already been received."""
 
     def __init__(self, text: str, *, begun: bool = False) -> None:
         super().__init__(text)
@@ -104,7 +105,10 @@ class Transport:
         self._places = asyncio.Semaphore(MOST_CALLS)
 
     async def post(self, body: bytes, *, until: float) -> WebhookResponse:
-        """Send a body and return the response; raise WebhookCallFailed if there is none."""
+        """Send a body and return the response; raise WebhookCallFailed if there is none.
+
+        `until` is the deadline as a time of the event loop.
+        """
         call = _Call()
         try:
             async with asyncio.timeout_at(until), self._places:
@@ -207,14 +211,14 @@ class Transport:
         return _Connection(reader, writer, _route(writer))
 
     async def close(self) -> None:
-        """Close the idle connections now; busy connections are closed after their answers."""
+        """Close the idle connections now, and each busy connection after its answer."""
         self._closed = True
         idle, self._idle = self._idle, deque()
         await asyncio.gather(*(connection.close() for connection in idle))
 
 
 async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
-    """Send a body; repeat the request while the webhook requests it; return the last response."""
+    """Send a body; repeat this while the webhook requests retries; return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
         if (wait := retry_after(answer)) is None:
@@ -225,7 +229,10 @@ async def post_with_retries(transport: Transport, body: bytes, *, until: float) 
 
 
 async def _sleep(seconds: float, *, until: float) -> None:
-    """Sleep, but at most until the deadline; the next call to the webhook then times out."""
+    """Sleep for `seconds`, but not longer than until the deadline.
+
+    After the deadline, the next call to the webhook fails at once with a timeout.
+    """
     left = until - asyncio.get_running_loop().time()
     await asyncio.sleep(min(seconds, max(left, 0)))
 
@@ -237,9 +244,9 @@ def service_url(service: Mapping[str, Any]) -> str:
 
 
 def no_service(address: WebhookAddress, name: str, timeout: float) -> WebhookCallFailed:
-    """Build the error for a webhook behind a Service.
+    """Build the error that a call to a webhook behind a Service always gets.
 
-    The embedded server runs no pods, so no webhook behind a Service can be called.
+    The embedded server runs no pods, so no such webhook can be called.
     """
     url = quoted(f"https://{address.authority}{address.target(timeout)}")
     return WebhookCallFailed(f"Post {url}: service {quoted(name)} not found")
@@ -263,7 +270,7 @@ def _handshake_text(error: ssl.SSLError) -> str:
 
 
 class _Call:
-    """The part of an answer that was received so far; the HTTP parser calls its methods."""
+    """The received part of an answer. The HTTP parser calls the methods `on_...`."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -274,7 +281,7 @@ class _Call:
         self.parts: list[bytes] = []
 
     def on_message_begin(self) -> None:
-        """Reset the state after an interim response such as 100 Continue."""
+        """Drop the headers of an interim response, such as 100 Continue, if there was one."""
         self.done = self.has_headers = False
         self.headers = {}
 
@@ -301,7 +308,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     route: str
-    """The local and the remote address, stored because a closed socket does not know them."""
+    """The local and the remote address for error messages; a closed socket no longer has them."""
     since: float = 0.0
 
     @property
@@ -348,9 +355,9 @@ def _malformed(data: bytes, call: _Call) -> _Stopped:
 
 
 def _ended(call: _Call, parser: httptools.HttpResponseParser) -> WebhookResponse:
-    """Return a response that ends because the server closed the connection.
+    """Return the response when the server has closed the connection.
 
-    Raise an error if the headers announced the length of the response.
+    Raise an error if the response is not complete according to its headers.
     """
     if not call.has_headers:
         raise _Stopped("unexpected EOF" if call.received else "EOF")

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def made(kind: str, status: str, reason: str, message: str) -> Object:
-    """Build a condition without lastTransitionTime."""
+    """Build a condition of the type `kind`, without lastTransitionTime."""
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
@@ -55,7 +55,7 @@ _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 @dataclass(frozen=True, slots=True)
 class _Approval:
-    """The reason and message that describe the approval annotation of a CRD."""
+    """The condition that reports the approval annotation of a CRD: its reason and its message."""
 
     reason: str
     text: str
@@ -67,7 +67,7 @@ class _Approval:
 
 
 def _approval(group: str, annotations: Mapping[str, str]) -> _Approval | None:
-    """Read the approval annotation of a CRD; return None in groups that need no approval.
+    """Read the approval annotation of a CRD; return None if its group needs no approval.
 
     >>> _approval("ex.io", {}) is None
     True
@@ -118,7 +118,7 @@ class NamesInUse:
         self._by_group: dict[str, dict[str, Mapping[str, Any]]] = {}
 
     def note(self, key: str, group: str, names: Mapping[str, Any]) -> bool:
-        """Record the accepted names of a CRD, and return True if they changed."""
+        """Record the accepted names of a CRD, by its store key; return True if they changed."""
         known = self._by_group.setdefault(group, {})
         changed = known.get(key) != names
         known[key] = names
@@ -170,7 +170,11 @@ def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
 
 
 def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Object]:
-    """Build the conditions to set; an established CRD stays established after a conflict."""
+    """Build the conditions NamesAccepted and Established.
+
+    `conflict` has the reason and message of a conflict. An established CRD stays established after
+    a conflict.
+    """
     if conflict:
         first = made("NamesAccepted", "False", *conflict)
         second = made("Established", "False", "NotAccepted", "not all names are accepted")
@@ -182,7 +186,10 @@ def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Obj
 
 
 def _given(definition: Object, in_use: NamesInUse) -> tuple[Object, tuple[str, str] | None]:
-    """Return the accepted names of a CRD, and the last conflict with names of another CRD."""
+    """Return the accepted names of a CRD, and the last conflict as a reason and a message.
+
+    The conflict is None if no other CRD has any of the names.
+    """
     spec, had = definition["spec"], definition["status"]["acceptedNames"]
     wanted, got = spec["names"], dict(had)
     resources, kinds = in_use.resources(spec["group"]), in_use.kinds(spec["group"])

@@ -78,7 +78,7 @@ _NOT_OURS = made(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The resources of a CRD in the catalogue, and the data of the CRD that determines them."""
+    """The resources that are served for a CRD, and the data of the CRD that determines them."""
 
     served_parts: object
     going: bool
@@ -86,13 +86,16 @@ class _Served:
     watches: set[StoreWatch]
 
     async def close(self) -> None:
-        """Close the conversion, which may have open connections to a webhook."""
+        """Close the conversion of the kind, which may have open connections to a webhook."""
         for resource in self.resources[:1]:
             if isinstance(resource.conversion, CustomConversion):
                 await resource.conversion.close()
 
     def end_watches(self) -> None:
-        """End all watches; clients then start new watches on the changed resource."""
+        """End all watches of these resources.
+
+        Clients then start new watches on the new resources.
+        """
         for watch in list(self.watches):
             watch.close()
 
@@ -111,14 +114,14 @@ class Definitions:
         self._server = server
         self._names = NamesInUse()
         self._waiting: set[str] = set()
-        """The keys of CRDs whose names were not all accepted."""
+        """The store keys of the CRDs that wait because another CRD has one of their names."""
         self._served: dict[str, _Served] = {}
         self._following = False
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._retired: set[asyncio.Task[None]] = set()
         server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
-        """The revision at which a deleted CRD had no more objects, by the key of the CRD."""
+        """For deleted CRDs, by their store keys: the revision at which all objects were deleted."""
 
     def load(self) -> None:
         """Serve the kinds whose CRDs were established before the server started."""
@@ -144,7 +147,7 @@ class Definitions:
                 await served.close()
 
     def _retire(self, served: _Served) -> None:
-        """Close replaced resources after the requests that still use them have ended."""
+        """Close replaced resources some time later, because running requests still use them."""
         task = asyncio.create_task(_closed_later(served))
         self._retired.add(task)
         task.add_done_callback(self._retired.discard)
@@ -165,7 +168,7 @@ class Definitions:
             watch.close()
 
     async def _settle(self, keys: Iterable[str]) -> None:
-        """Process CRDs one after the other, then write all new statuses together."""
+        """Process the CRDs with these keys one by one, then write all new statuses together."""
         queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[StoreEntry, Object]]()
         while queue:
             await asyncio.sleep(0)  # other requests run between two CRDs
@@ -193,7 +196,7 @@ class Definitions:
     def _note(self, key: str, definition: Object) -> list[str]:
         """Record the accepted names of a CRD.
 
-        If they changed, return the keys of the CRDs that wait for names in the same group.
+        If the names changed, return the keys of the other CRDs in the group that wait for names.
         """
         group, status = definition["spec"]["group"], definition["status"]
         changed = self._names.note(key, group, status["acceptedNames"])
@@ -216,7 +219,7 @@ class Definitions:
         return [each for each in self._names.forget(key) if each in self._waiting]
 
     def _converted_otherwise(self, name: str) -> None:
-        """Serve a kind with its new in-process converter."""
+        """Serve the kind of the CRD with this name with its new converter in this process."""
         if f"{_PREFIX}{name}" in self._served:
             entry = self._server.store.get(f"{_PREFIX}{name}")
             if entry is not None:
@@ -259,7 +262,7 @@ class Definitions:
         return [each for each in made if not self._is_reserved(each)]
 
     def _is_builtin(self, definition: Object) -> bool:
-        """Report whether a built-in kind has the same store prefix as the kind of a CRD."""
+        """Report whether the objects of a CRD's kind have the store prefix of a built-in kind."""
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
         return any(
             (each.kind.group, each.kind.plural) == (group, plural)
@@ -279,9 +282,10 @@ class Definitions:
     # In managedFields, the server itself is the owner of the status that it writes.
 
     async def _write(self, entry: StoreEntry, new: Object, *, delete: bool = False) -> bool:
-        """Write the new state of a CRD; return False if the CRD has changed since it was read.
+        """Write the new state of a CRD. With `delete`, delete the CRD.
 
-        If the CRD has changed, the watch reports this change, and the CRD is processed again.
+        Return False if the CRD has changed since it was read. The watch then reports the change,
+        and the CRD is processed again.
         """
         resource = self._resource
         if not delete:
@@ -320,7 +324,7 @@ class Definitions:
             task.add_done_callback(lambda _: self._cleaning.pop(key, None))
 
     async def _cleaned(self, key: str) -> None:
-        """Delete all objects of a kind, and then remove the cleanup finalizer of the CRD."""
+        """Delete all objects of a deleted CRD, then remove the cleanup finalizer from the CRD."""
         with suppress(StoreClosed):
             while await self._report_condition(key, _IN_PROGRESS):
                 try:
@@ -335,7 +339,10 @@ class Definitions:
                     await asyncio.sleep(_LOOK_AGAIN)
 
     async def _report_condition(self, key: str, condition: Object) -> bool:
-        """Set a condition of a CRD; return False if the CRD does not wait for its cleanup."""
+        """Set a condition of a CRD.
+
+        Return False if the CRD is not, or no longer, waiting for its cleanup.
+        """
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -370,7 +377,10 @@ class Definitions:
         return _DONE
 
     async def _release(self, key: str, last: Object) -> None:
-        """Remove the cleanup finalizer of a CRD; if no finalizer is left, delete the CRD."""
+        """Remove the finalizer for the cleanup from a CRD; if it was the last one, delete the CRD.
+
+        `last` is a condition, which is set in the same write.
+        """
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -386,7 +396,7 @@ class Definitions:
                 return
 
     async def _sweep(self, entry: StoreEntry) -> None:
-        """Delete objects that were stored after the cleanup of a deleted CRD with the same name."""
+        """Delete objects that were stored after the cleanup of an earlier CRD of the same name."""
         since = self._emptied.get(entry.key)
         if since is None or entry.created <= since:
             return
@@ -402,7 +412,10 @@ class Definitions:
 
 
 async def _compile(definition: Object, size: int) -> None:
-    """Compile the schemas of a large CRD in a worker thread, so that `_serve` finds them cached."""
+    """Compile the schemas of a large CRD in a worker thread.
+
+    `_serve` then finds them in the cache.
+    """
     if size > SMALL:
         schemas = [schema_of(each) for each in definition["spec"]["versions"]]
         await off_loop(lambda: [compiled(each) for each in schemas])
@@ -413,7 +426,7 @@ def _is_refused(condition: Object) -> bool:
 
 
 def _is_going(definition: Object) -> bool:
-    """Report whether a CRD is being deleted, but its objects have not been deleted yet."""
+    """Report whether a CRD is being deleted and its objects must still be deleted."""
     metadata = definition["metadata"]
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 

@@ -2,8 +2,8 @@
 
 kube-apiserver checks only `status.storedVersions`, and clients may remove versions from this field.
 An object that is stored in a removed version can no longer be read or deleted. An object whose
-managedFields name a removed version can no longer be applied, because the server would have to
-convert the object to this version.
+managedFields name a removed version can no longer be changed by server-side apply, because the
+server would have to convert the object to this version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polyver.kube.store import StoreEntry
 __all__ = ["DroppedVersions"]
 
 _SOME: Final = 200
-"""The number of objects that are checked at a time; in between, other requests are answered."""
+"""The number of objects that are checked before other requests are answered."""
 _NAMED: Final = 3
 
 
@@ -82,7 +82,11 @@ class _Needs:
 
 
 class DroppedVersions:
-    """Refuses to remove a version that stored objects, managedFields or a Conversion need."""
+    """The admission link that refuses to remove a version from a CRD while it is needed.
+
+    A version is needed by stored objects, by managedFields, or by the path of a Conversion between
+    two other versions.
+    """
 
     def __init__(self, server: ServerContext) -> None:
         self._server = server
@@ -130,9 +134,9 @@ class DroppedVersions:
 
 
 def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
-    """Yield a message for each removed version on the conversion path between two other versions.
+    """Yield a message for each removed version that a conversion path needs.
 
-    The two other versions remain in the CRD.
+    These are the conversion paths between two versions that stay in the CRD (`staying`).
     """
     known = [each for each in converter.versions if each in staying]
     reported = set()

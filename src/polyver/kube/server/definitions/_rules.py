@@ -1,7 +1,7 @@
 """Rules for writes of a CRD: defaults, fields that the server sets, checks and warnings.
 
-This module begins with the checks of `spec.conversion`. The module `_versions` checks the versions
-and their schemas.
+The checks of `spec.conversion` are at the beginning of this module. The module `_versions` checks
+the versions and their schemas.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FORM = "; desired format: https://host[/path]"
 
 
 def _check_conversion(conversion: Mapping[str, Any], *, any_ca: bool) -> Iterable[Cause]:
-    """Yield the problems of `spec.conversion`; with `any_ca`, the CA bundle is not checked."""
+    """Yield the problems of `spec.conversion`. With `any_ca`, any CA bundle is accepted."""
     strategy = conversion.get("strategy") or ""
     webhook = conversion.get("webhook") or {}
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
@@ -221,9 +221,9 @@ class DefinitionRules(KindRules):
         return warnings_of(obj["spec"], old["spec"] if old else None)
 
     def held(self, obj: Object) -> bool:
-        """Report whether a CRD must not be deleted yet.
+        """Report whether a CRD must stay after a DELETE, because its objects must be deleted first.
 
-        The first DELETE only marks the CRD for deletion, because its objects are deleted first.
+        The first DELETE then only marks the CRD for deletion.
         """
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
@@ -240,7 +240,7 @@ class DefinitionRules(KindRules):
 
 
 def _named(names: Mapping[str, Any]) -> Object:
-    """Set the names that are missing and can be derived from the kind: singular and listKind."""
+    """Set missing names of a CRD that follow from the kind: `singular` and `listKind`."""
     kind = names.get("kind") or ""
     implied = {"singular": kind.lower(), "listKind": f"{kind}List"} if kind else {}
     return {**names} | {field: names.get(field) or name for field, name in implied.items()}
@@ -259,7 +259,10 @@ def _converted(conversion: Mapping[str, Any] | None) -> Object:
 
 
 def _stored(spec: Mapping[str, Any]) -> list[str]:
-    """Return a list with the storage version; if there are several, with the first of them."""
+    """Return a list with the name of the storage version.
+
+    If several versions are marked as the storage version, the list has the first of them.
+    """
     return [each["name"] for each in spec.get("versions") or () if each["storage"]][:1]
 
 
@@ -371,8 +374,8 @@ def _may_have_any_ca(old: Object) -> bool:
 def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
     """Compile the schemas of a CRD if `causes` is empty; return `causes`.
 
-    An error is raised if a schema cannot be compiled: a CRD whose kind cannot be served must not be
-    stored.
+    If a schema cannot be compiled, raise an error: the kind could not be served, so the CRD must
+    not be stored.
     """
     if not causes:
         for schema in schemas_of(obj["spec"]):

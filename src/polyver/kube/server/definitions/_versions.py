@@ -1,7 +1,7 @@
 """Validation of the versions of a CRD as in kube-apiserver, and warnings about their schemas.
 
-Before the validation, kube-apiserver moves fields that are the same in all versions to the spec.
-Therefore errors may name fields, such as `spec.validation`, that the CRD does not contain.
+Before it validates a CRD, kube-apiserver moves fields that are the same in all versions to the
+spec. Therefore an error may name a field that the CRD does not contain, such as `spec.validation`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.core.plain import Object
+from polyver.core.plain import Object, Schema
 from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
 from polyver.kube.objects.schema.printed_schema import declared
@@ -30,7 +30,7 @@ class DefinitionVersions:
     """The versions of a CRD, and the fields that are the same in all versions."""
 
     given: Sequence[Object] | None
-    """The versions without the shared fields."""
+    """The versions without the fields in `shared`; empty or None if the CRD has no versions."""
     shared: Object
 
     @classmethod
@@ -70,7 +70,7 @@ class DefinitionVersions:
         return _has_status(next(each for each in versions if each["name"] == name))
 
     def check_set(self) -> Iterable[Cause]:
-        """Yield the problems of all versions together, such as several storage versions."""
+        """Yield the problems of the versions as a whole, such as two storage versions."""
         versions = self.given or ()
         names = [each["name"] for each in versions]
         if len(set(names)) < len(names):
@@ -87,7 +87,7 @@ class DefinitionVersions:
         return Cause("spec.versions", f"Invalid value: {shown}: {problem}")
 
     def check_shared(self) -> Iterable[Cause]:
-        """Yield the problems of the shared fields."""
+        """Yield the problems of the fields that all versions share."""
         schema = _schema(self.shared)
         if schema is not None:
             status = any(map(_has_status, (self.shared, *(self.given or ()))))
@@ -210,12 +210,11 @@ def schemas_of(spec: Mapping[str, Any]) -> Iterable[Object]:
             yield schema
 
 
-Schema = Mapping[str, Any]
 _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def warnings_of(spec: Schema, old: Schema | None) -> Iterator[str]:
-    """Yield the warnings about the spec of a CRD, without the warnings about its old spec.
+    """Yield the warnings about the spec of a CRD that its old spec did not have.
 
     There are warnings about formats that are not checked, and about sets of objects or arrays.
     """
@@ -235,7 +234,7 @@ def _oddities(spec: Schema) -> Iterator[str]:
 
 
 def _set_of(schema: Schema) -> str:
-    """Return the type of the items if a schema describes a set, otherwise an empty string."""
+    """Return the type of the items if a schema describes a list of type set; otherwise ""."""
     items = schema.get("items")
     if schema.get("x-kubernetes-list-type") == "set" and isinstance(items, Mapping):
         return items.get("type") or ""

@@ -91,7 +91,10 @@ _RULE_CLASSES: Mapping[str, type[BuiltinRules]] = {
     "storageclasses.storage.k8s.io": StorageClassRules,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
-"""The classes of rules by resource; other built-in kinds only have defaults and no checks."""
+"""The class of rules for each resource.
+
+A built-in kind that is not here has defaults, but no checks.
+"""
 
 
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
@@ -172,9 +175,9 @@ def _conversion(kind: ResourceKind) -> StorageConversion | None:
 
 
 def _shapes(kind: ResourceKind) -> Mapping[str, Shape]:
-    """Return the shapes of all versions of a kind.
+    """Return the shapes of all versions of a kind, by API version.
 
-    Field owners in managedFields may name any version in which clients wrote the object.
+    All are needed, because an entry in managedFields may name any version in which a client wrote.
     """
     versions = [kind.api_version]
     if kind.kind == "Event":
@@ -190,7 +193,10 @@ def _shape_in(api_version: str, kind: str) -> Shape:
 
 
 def _stored(kind: ResourceKind) -> ResourceKind:
-    """Return the kind in its stored form: Events in the core group, autoscalers in v2."""
+    """Return the kind in the version in which it is stored.
+
+    Events are stored in the core group, and autoscalers in v2.
+    """
     if kind.resource == "events.events.k8s.io":
         return replace(kind, group="", version="v1")
     if kind.plural == "horizontalpodautoscalers":

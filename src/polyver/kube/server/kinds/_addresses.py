@@ -1,8 +1,8 @@
 """Allocation of cluster IPs and node ports to Services. Nothing listens on these addresses.
 
-Each address and each port is allocated to one Service only. Addresses are allocated after all other
-checks of a Service. The stored Services show which addresses are in use, so an address is free
-again when its Service is deleted.
+Each address and each port belongs to one Service only. Addresses and ports are allocated after all
+other checks of a Service. The stored Services show which addresses are in use. So when a Service is
+deleted, its address is free again.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _RANGE = f"The range of valid ports is {_FIRST_PORT}-{_LAST_PORT}"
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """A range of IP addresses or of ports from which one is allocated to a Service."""
+    """A range of IP addresses or of ports, from which Services get free values."""
 
     name: str
     numbers: range
     written: Callable[[int], str]
 
     def pick(self, taken: set[str]) -> str | None:
-        """Return a free value, or None. The search begins at a random value.
+        """Return a value that is not in `taken`; None if all are taken.
 
-        So clients cannot rely on the order of the values.
+        The search begins at a random value, so that clients cannot rely on the order of the values.
         """
         start = secrets.randbelow(len(self.numbers))
         for step in range(len(self.numbers)):
@@ -56,9 +56,9 @@ _PORTS = _Pool("a nodePort", range(_FIRST_PORT, _LAST_PORT + 1), str)
 
 
 class ServiceAddresses:
-    """Allocates the addresses and ports that a Service does not set.
+    """The admission link that allocates the addresses and ports that a Service does not set.
 
-    A Service that sets an address or a port of another Service is refused.
+    It refuses a Service that sets an address or a port of another Service.
     """
 
     def __init__(self, server: ServerContext, services: ResourceKind) -> None:

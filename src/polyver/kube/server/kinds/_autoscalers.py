@@ -18,7 +18,10 @@ _NEEDED = "must populate information for the given metric source"
 
 
 class AutoscalerRules(BuiltinRules):
-    """The rules of HorizontalPodAutoscalers; objects in v1 are converted to v2 and then checked."""
+    """The rules of HorizontalPodAutoscalers.
+
+    An object in v1 is converted to v2 before it is checked.
+    """
 
     def default(self, obj: Object) -> None:
         super().default(obj)

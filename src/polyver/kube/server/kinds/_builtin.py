@@ -24,7 +24,7 @@ __all__ = ["BuiltinRules", "defaults_of"]
 
 @dataclass(slots=True)
 class _Plan:
-    """The defaults for values of one type, and for the fields inside these values."""
+    """The defaults of one type: fixed values, computed values, and the defaults of inner fields."""
 
     fixed: Object = field(default_factory=dict)
     computed: Change | None = None
@@ -35,7 +35,7 @@ class _Plan:
         return bool(self.fixed or self.computed or self.fields or self.items)
 
     def apply(self, value: Any) -> Any:
-        """Return a copy of a value with its defaults; fields that are set do not change."""
+        """Return a copy of a value with defaults for fields that are missing or null."""
         if isinstance(value, list):
             return [self.items.apply(each) for each in value] if self.items else value
         if not isinstance(value, dict):
@@ -75,9 +75,10 @@ _known: dict[int, str] = {}
 
 
 def _names() -> Mapping[int, str]:
-    """Return the names of all types with defaults, by the `id` of the mapping of their fields.
+    """Return the names of all types with defaults.
 
-    All shapes of one type share this mapping, so it identifies the type.
+    The key is the `id` of the mapping `Shape.fields`. All shapes of a type share this mapping, so
+    its `id` identifies the type.
     """
     if not _known:
         _known.update({id(_shape(name).fields): name for name in {*FIXED, *COMPUTED}})
@@ -91,7 +92,10 @@ def _shape(name: str) -> Shape:
 
 
 class BuiltinRules(KindRules):
-    """Sets defaults in every write, and the status of new objects; subclasses add checks."""
+    """The rules of a built-in kind: defaults in every write, and the first status of a new object.
+
+    Subclasses add checks.
+    """
 
     status_keeps: tuple[str, ...] | None = ()
 
@@ -107,7 +111,7 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _first_status(self) -> Object:
-        """The status of a new object, before a client has written a status."""
+        """The status that a new object gets."""
         empty = decode_typed({}, shape_of(self.kind.group, self.kind.version, self.kind.kind))
         status: Object = empty.value.get("status", {})
         return status
@@ -128,11 +132,14 @@ class BuiltinRules(KindRules):
         return kept
 
     def default(self, obj: Object) -> None:
-        """Set defaults in an object; values inside the object are replaced, not changed."""
+        """Set defaults in an object.
+
+        Values inside the object are replaced, so the old values do not change.
+        """
         obj |= self._fill(obj)
 
     def begin(self, obj: Object) -> None:
-        """Set the fields of a new object that only this kind has."""
+        """Set the fields of a new object that only this kind has. This base class sets none."""
 
     def keep(self, obj: Object, old: Object) -> None:
-        """Restore fields that an update may not change."""
+        """Restore the fields that an update must not change. This base class restores none."""

@@ -47,21 +47,21 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def in_structure(cause: Cause, value: object) -> Cause:
-    """Replace the null in the message of a cause by the JSON of a value.
+    """Replace the null in the message of an error by `value` as JSON.
 
-    The fields of `value` must have the order of the Go structure that kube-apiserver prints.
+    The fields of `value` must have the order in which kube-apiserver prints its Go structure.
     """
     text = encode_json(value).decode()
     return replace(cause, message=cause.message.replace("value: null", f"value: {text}", 1))
 
 
 def missing_field(field: str, value: object) -> Cause:
-    """Build the cause for a value that refers to an object or field that does not exist."""
+    """Build the error for a value that names an object or a field that does not exist."""
     return Cause(field, f"Not found: {encode_json(value).decode()}", "FieldValueNotFound")
 
 
 def not_negative(obj: Mapping[str, Any], path: str, *names: str) -> Iterator[Cause]:
-    """Yield a cause for each negative number."""
+    """Yield an error for each of the fields `names` that has a negative number."""
     for name in names:
         if (obj.get(name) or 0) < 0:
             yield invalid_field(f"{path}.{name}", obj[name], "must be greater than or equal to 0")
@@ -73,7 +73,7 @@ def check_name(field: str, name: str, problems: Callable[[str], list[str]]) -> I
 
 
 def check_one_of(field: str, value: object, known: Iterable[str]) -> Iterator[Cause]:
-    """Yield a cause for a value that is not one of the known values; None is allowed."""
+    """Yield an error if a value is not one of the known values. None is no error."""
     if value is not None and value not in (values := list(known)):
         yield unsupported(field, value, values)
 
@@ -145,7 +145,7 @@ _PERCENT = re.compile("[0-9]+%")
 
 
 def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cause]:
-    """Yield the problems of a count or a percentage; with `most`, 100 % is the maximum."""
+    """Yield the problems of a number or a percentage. With `most`, more than 100 % is an error."""
     if isinstance(value, int) and value < 0:
         yield invalid_field(field, value, "must be greater than or equal to 0")
     if not isinstance(value, str):
@@ -159,7 +159,10 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 
 
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
-    """Yield a cause if an immutable value changed; the cause shows `value`, or the new value."""
+    """Yield an error if an immutable value changed.
+
+    The error shows `value`, by default the new value.
+    """
     if (new or None) != (old or None):
         shown_value = new if value is ... else value
         if isinstance(shown_value, dict):
@@ -210,7 +213,7 @@ def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
 
 
 def in_order(value: Object, *names: str) -> Object:
-    """Return the fields `names` of a mapping, in this order, for error messages."""
+    """Return the fields `names` of a mapping in this order, which error messages show."""
     return {name: value[name] for name in names if name in value}
 
 
@@ -249,7 +252,7 @@ STANDARD = frozenset(
 
 
 def amount(text: str) -> Decimal:
-    """Convert a valid quantity to a number.
+    """Convert a valid quantity, such as `100m`, to a number.
 
     >>> [str(amount(text)) for text in ("100m", "1Ki", "-2", "1e3")]
     ['0.100', '1024', '-2', '1E+3']
@@ -261,7 +264,7 @@ def amount(text: str) -> Decimal:
 
 
 def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
-    """Yield a cause for a negative quantity, or for a fraction of an indivisible resource."""
+    """Yield an error for a negative quantity, and for a fraction of a resource such as pods."""
     if amount(quantity) < 0:
         yield invalid_field(field, quantity, _NOT_NEGATIVE)
     if (name in _INTEGER or is_extended(name)) and amount(quantity) % 1:
@@ -277,7 +280,7 @@ def check_resource_name(field: str, name: str) -> Iterator[Cause]:
 
 
 def is_extended(name: str) -> bool:
-    """Report whether a resource name is that of an extended resource, such as a device."""
+    """Report whether a resource name is an extended resource, such as `example.com/gpu`."""
     domain, slash, _ = name.rpartition("/")
     own = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
     return bool(slash) and not own and not name.startswith("requests.")

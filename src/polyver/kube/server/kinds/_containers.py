@@ -45,7 +45,7 @@ def check_containers(path: str, containers: list[Object], volumes: set[str]) -> 
 
 
 def _check_host_ports(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """Yield a cause for each host port that an earlier container uses already."""
+    """Yield an error for each host port that an earlier container already uses."""
     seen: set[str] = set()
     for number, container in enumerate(containers):
         for index, port in enumerate(container.get("ports") or ()):
@@ -119,7 +119,7 @@ def _check_security(path: str, context: Object) -> Iterator[Cause]:
 
 
 def check_images(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """Yield a cause for each image with leading or trailing white space.
+    """Yield an error for each image with white space at its beginning or end.
 
     As in kube-apiserver, this is the last check of a pod, and pod templates are not checked.
     """

@@ -132,7 +132,10 @@ def _volume(volume: Object) -> Object:
 
 
 def _accounts(spec: Object) -> Object:
-    """Set both serviceAccountName and serviceAccount; serviceAccountName has priority."""
+    """If serviceAccountName or serviceAccount is set, set both to the same value.
+
+    If they differ, serviceAccountName has priority.
+    """
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {"serviceAccountName": name, "serviceAccount": name} if name else {}
 
@@ -148,10 +151,10 @@ def _pod(pod: Object) -> Object:
 
 
 def _of_pod(container: Object, spec: Object) -> Object:
-    """Set the defaults of a container in a Pod.
+    """Return the defaults of a container in a Pod.
 
-    The limits are the defaults for the requests. With `hostNetwork`, each container port is the
-    default for its host port.
+    A missing request becomes equal to the limit. With `hostNetwork`, a missing host port becomes
+    equal to the container port.
     """
     changed = dict(container)
     resources = container.get("resources") or {}
@@ -180,7 +183,10 @@ def _node_status(status: Object) -> Object:
 
 
 def _node_networks(spec: Object) -> Object:
-    """If podCIDR or podCIDRs is missing, derive the missing field from the other field."""
+    """Make podCIDR the first item of podCIDRs.
+
+    If one of the two is missing, derive it from the other.
+    """
     one, many = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not many or many[0] != one):
         return {"podCIDRs": [one]}
@@ -249,9 +255,9 @@ def _daemon_strategy(strategy: Object) -> Object:
 
 
 def _stateful_strategy(strategy: Object) -> Object:
-    """Set the defaults of a rolling update.
+    """Return the defaults of a StatefulSet's update strategy.
 
-    If the object sets `type` but not `rollingUpdate`, no default is set.
+    If the object sets `type` but not `rollingUpdate`, there are none.
     """
     kind, given = strategy.get("type"), strategy.get("rollingUpdate")
     if kind is None or (kind == "RollingUpdate" and given is not None):

@@ -72,7 +72,7 @@ def _to_core(obj: Object) -> Object:
 
 
 class EventRules(KindRules):
-    """The rules of Events: an Event refers to an object in its own namespace."""
+    """The rules of Events. An Event must be in the namespace of the object to which it refers."""
 
     creates_on_update = True
 
@@ -110,7 +110,10 @@ def _new_problems(event: Object) -> list[Cause]:
 
 
 def event_fields(*, core: bool) -> Mapping[str, Callable[[Object], str]]:
-    """Return the fields that a field selector may name, with the names of one API group."""
+    """Return the fields that a field selector for Events may name, with functions for their values.
+
+    With `core`, the names are those of the core group, otherwise those of events.k8s.io.
+    """
     about = "involvedObject" if core else "regarding"
     inner = "kind namespace name uid apiVersion resourceVersion fieldPath".split()
     fields = {f"{about}.{name}": _inside(about, name) for name in inner}
@@ -136,7 +139,7 @@ def _source(source: str, reporter: str) -> Callable[[Object], str]:
 
 
 class LeaseRules(KindRules):
-    """The rules of Leases: a PUT may create a Lease, and an update needs the resourceVersion."""
+    """The rules of Leases. A PUT may create a Lease; an update must contain the resourceVersion."""
 
     creates_on_update = True
     unconditional = False

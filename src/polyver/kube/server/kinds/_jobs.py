@@ -1,6 +1,6 @@
 """Rules of Jobs and CronJobs.
 
-The schedule of a CronJob has five fields, or is one word such as `@daily`.
+The schedule of a CronJob has five fields, as in `*/5 * * * *`, or is one word such as `@daily`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EVERY = re.compile(r"([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
 
 
 def _schedule_problem(schedule: str) -> str:
-    """Return the problem of a schedule in the words of kube-apiserver, or an empty string.
+    """Return the error message for a schedule in the words of kube-apiserver; "" if it is valid.
 
     >>> _schedule_problem("*/5 8-17 * * MON-FRI")
     ''
@@ -188,7 +188,7 @@ def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> I
 
 
 def _check_indexes(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield the problems of fields that only indexed Jobs may have."""
+    """Yield the problems of the fields that only Jobs with completionMode Indexed may have."""
     most, indexed = spec.get("maxFailedIndexes"), spec.get("completionMode") == "Indexed"
     if most is not None and spec.get("backoffLimitPerIndex") is None:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
@@ -243,7 +243,7 @@ def _fixed_part(pod: Object) -> Object:
 
 
 class CronJobRules(BuiltinRules):
-    """The rules of CronJobs; the embedded server creates no Jobs, but checks the schedule."""
+    """The rules of CronJobs. The embedded server checks the schedule, but creates no Jobs."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_cron(obj["spec"])]

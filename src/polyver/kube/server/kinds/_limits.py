@@ -160,7 +160,7 @@ def _check_quota(spec: Object) -> Iterator[Cause]:
 
 
 class AccountRules(BuiltinRules):
-    """The rules of ServiceAccounts: references to Secrets keep only the name of the Secret."""
+    """The rules of ServiceAccounts. Of a reference to a Secret, only the name is kept."""
 
     def begin(self, obj: Object) -> None:
         _keep_names(obj)
@@ -180,7 +180,10 @@ _NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedu
 
 
 class NodeRules(BuiltinRules):
-    """The rules of Nodes: a new Node may contain its status, and gets a not-ready taint."""
+    """The rules of Nodes.
+
+    A client may create a Node with its status; a new Node gets a not-ready taint.
+    """
 
     brings_status = True
 

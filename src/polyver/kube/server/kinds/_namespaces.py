@@ -1,4 +1,4 @@
-"""Namespaces: finalizers, deletion, and the check before an object is created in a namespace."""
+"""Rules of Namespaces, and the check of the namespace before an object is created in it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NamespaceRules(KindRules):
 
 
 class NamespaceLifecycle:
-    """Refuses to create objects in a namespace that does not exist or is being deleted."""
+    """The admission link that refuses new objects in missing or terminating namespaces."""
 
     def __init__(self, server: ServerContext, namespaces: ResourceKind) -> None:
         self._server = server
@@ -75,10 +75,10 @@ class NamespaceLifecycle:
         self.check(review)
 
     def check(self, review: AdmissionRequest) -> None:
-        """Raise an error if the namespace is missing or terminating.
+        """Raise an error if the namespace is missing or being deleted.
 
-        The server repeats this check right before it stores a new object, because processing the
-        request may have taken long.
+        The server calls this method once more right before it stores a new object, because the
+        namespace may have been deleted while the request was processed.
         """
         if not review.kind.namespaced:
             return

@@ -80,7 +80,10 @@ def _check_toleration(path: str, toleration: Object) -> Iterator[Cause]:
 
 
 def _check_affinity(path: str, affinity: Object | None) -> Iterator[Cause]:
-    """Yield the problems of each affinity term; contradictions between terms are not checked."""
+    """Yield the problems of each term of an affinity.
+
+    Terms that contradict each other are no error.
+    """
     node = (affinity or {}).get("nodeAffinity") or {}
     wanted = node.get(_REQUIRED)
     if wanted is not None and not wanted.get("nodeSelectorTerms"):
@@ -169,10 +172,9 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def _check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield a cause for each host port that differs from its container port.
+    """Yield an error for each host port of a pod with `hostNetwork` that is not the container port.
 
-    This is an error only with `hostNetwork`. A missing host port is no error, because in pod
-    templates the defaults are set later.
+    A missing host port is no error, because it gets its default later.
     """
     for number, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):
@@ -207,7 +209,7 @@ _MOST_SECONDS = 2**31 - 1
 
 
 class PodRules(BuiltinRules):
-    """The rules of Pods; all Pods stay pending, because no kubelet runs them."""
+    """The rules of Pods. All Pods stay pending, because the embedded server has no kubelet."""
 
     status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 
@@ -255,7 +257,7 @@ class PodRules(BuiltinRules):
 
 
 def _tolerating(spec: Object) -> Object:
-    """Add the default tolerations: a pod stays 300 s on a node that does not respond."""
+    """Add the default tolerations: a pod stays 300 seconds on a node that does not respond."""
     given = spec.get("tolerations") or []
     added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
     return spec | {"tolerations": [*given, *added]}

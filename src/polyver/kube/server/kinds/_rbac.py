@@ -1,4 +1,7 @@
-"""Rules of Roles and RoleBindings; the embedded server does not use them for authorization."""
+"""Rules of Roles and RoleBindings.
+
+The embedded server stores them, but authorization ignores them.
+"""
 
 from __future__ import annotations
 

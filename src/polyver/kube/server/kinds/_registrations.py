@@ -20,7 +20,10 @@ _HIGHEST_PORT = 65535
 
 
 class RegistrationRules(BuiltinRules):
-    """The rules of APIServices, which state priorities and the Service of a group version."""
+    """The rules of APIServices.
+
+    An APIService states the priorities and the Service of a group version.
+    """
 
     name_problems = staticmethod(path_segment_problems)
     unconditional = False
@@ -41,7 +44,7 @@ class RegistrationRules(BuiltinRules):
 
 
 def availability(spec: Object) -> Object:
-    """Build the Available condition: True only if this server serves the version itself."""
+    """Build the condition Available. It is True only if this server itself serves the version."""
     condition = {"type": "Available"}
     if spec.get("service") is None:
         text = "Local APIServices are always available"

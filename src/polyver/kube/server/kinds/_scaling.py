@@ -1,7 +1,7 @@
 """Conversion of HorizontalPodAutoscalers between v2 and v1.
 
-The version v1 only has fields for CPU metrics. Other metrics, the behavior and the conditions of an
-object are stored in annotations of the object in v1.
+The version v1 has only fields for CPU metrics. In v1, other metrics, the behavior and the
+conditions are therefore stored in annotations of the object.
 """
 
 from __future__ import annotations
@@ -136,7 +136,10 @@ def to_v2(obj: Object) -> Object:
 
 
 def _v2(obj: Object) -> Object:
-    """Remove fields that v2 does not have, because users can write anything into annotations."""
+    """Remove fields that v2 does not have.
+
+    Users may have written them into the annotations in v1.
+    """
     identity = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
     rest = {key: value for key, value in obj.items() if key not in identity}
     try:
@@ -153,7 +156,7 @@ def _shape() -> Shape:
 
 
 def _own(obj: Object) -> dict[str, str]:
-    """Return the annotations of the user, without the annotations that contain fields of v2."""
+    """Return the annotations of an autoscaler, except those that contain fields of v2."""
     annotations = obj["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
 
@@ -190,9 +193,10 @@ def _v2_status(status: Object, current: list[Object], conditions: list[Object]) 
 
 
 def _cpu(metric: Object, side: str) -> int | None:
-    """Return the CPU utilization that a metric states as target or current value.
+    """Return the CPU utilization in a metric, in percent; None for any other metric.
 
-    Return None for any other metric.
+    `side` selects the value that the metric must reach (`target`) or the one that was measured
+    (`current`).
     """
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
@@ -202,7 +206,7 @@ def _cpu(metric: Object, side: str) -> int | None:
 
 
 def _older(metric: Object, known: Mapping[str, Names]) -> Object:
-    """Convert a metric of v2 to the field names and the field order of v1."""
+    """Convert a metric from v2 to the field names, and the order of fields, of v1."""
     older: Object = {"type": metric.get("type", "")}
     for source, names in known.items():
         if metric.get(source) is None:
@@ -305,7 +309,7 @@ def _text(value: object) -> str:
 
 
 def _read(text: str | None) -> list[Object]:
-    """Decode the list in an annotation; return an empty list if the annotation is malformed."""
+    """Return the list that an annotation contains as JSON; an empty list if it is malformed."""
     try:
         found = msgspec.json.decode(text or "[]")
     except msgspec.DecodeError:

@@ -73,7 +73,8 @@ class ServiceRules(BuiltinRules):
 def _check_all(spec: Object) -> list[Cause]:
     """Return all problems of a Service.
 
-    As in kube-apiserver, if cluster IPs are malformed, only these problems are returned.
+    As in kube-apiserver, if a cluster IP is malformed, only the problems of cluster IPs are
+    returned.
     """
     addresses = [] if is_headless(spec) else spec.get("clusterIPs") or []
     wrong = [
@@ -89,7 +90,7 @@ def _has_address(spec: Object) -> bool:
 
 
 def _paired(spec: Object, before: Object) -> Object:
-    """Copy clusterIP to the first item of clusterIPs, if only clusterIP was set or changed."""
+    """Make clusterIP the first item of clusterIPs, if a client set or changed only clusterIP."""
     one, many = spec.get("clusterIP"), spec.get("clusterIPs")
     if one and (not many or (many == before.get("clusterIPs") and one != before.get("clusterIP"))):
         return spec | {"clusterIPs": [one, *(many or [])[1:]]}
@@ -97,9 +98,9 @@ def _paired(spec: Object, before: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """Keep node ports: a port without node port gets the node port of the same old port.
+    """Give each port without a node port the node port that the same port had before.
 
-    Ports are the same if they have the same protocol and number.
+    A port is the same if its protocol and its number are the same.
     """
     if not (needs_node_ports(spec) and needs_node_ports(before)):
         return
@@ -117,7 +118,7 @@ def _port_key(port: Object) -> tuple[object, object]:
 
 
 def _drop_what_belongs_to_the_type(spec: Object, before: Object) -> None:
-    """Remove unchanged fields that belong to the former type of the Service."""
+    """Remove fields that only the old type of the Service has, unless the update changes them."""
     gone: list[str] = []
     if _has_address(before) and not _has_address(spec):
         gone += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]

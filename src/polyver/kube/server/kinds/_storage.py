@@ -27,10 +27,10 @@ _KEPT = (
 
 
 class ClaimRules(BuiltinRules):
-    """The rules of PersistentVolumeClaims; the embedded server provides no volumes for them.
+    """The rules of PersistentVolumeClaims. The embedded server provides no volumes for them.
 
-    kube-apiserver adds a finalizer, which a controller removes. The embedded server has no such
-    controller, so it does not add this finalizer.
+    kube-apiserver adds a finalizer, which a controller removes later. There is no such controller
+    here, so this finalizer is not added.
     """
 
     def begin(self, obj: Object) -> None:
@@ -64,7 +64,7 @@ def _paired(spec: Object) -> Object:
 
 
 def _fixed_claim(obj: Object, old: Object) -> Object:
-    """Return the immutable fields of a claim; a bound claim has fewer immutable fields."""
+    """Return the fields of a claim that must not change. A bound claim has fewer such fields."""
     spec = obj["spec"]
     # Controllers set the volume of a claim, and set the storage class if it is missing.
     free = [name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)]
@@ -105,7 +105,7 @@ _SOURCES = """
 
 
 class VolumeRules(BuiltinRules):
-    """The rules of PersistentVolumes, whose volume source is immutable."""
+    """The rules of PersistentVolumes. Their volume source is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_volume(obj["spec"])]
@@ -154,7 +154,7 @@ def _check_capacity(field: str, quantity: str) -> Iterator[Cause]:
 
 
 class StorageClassRules(BuiltinRules):
-    """The rules of StorageClasses, most of whose fields are immutable."""
+    """The rules of StorageClasses. Most of their fields are immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_class(obj)]

@@ -97,9 +97,9 @@ def _check_volume(path: str, volume: Object, names: set[str]) -> Iterator[Cause]
 
 
 def check_source(path: str, holder: Object, known: list[str], none: str) -> Iterator[Cause]:
-    """Yield the problems of a volume source; exactly one source must be set.
+    """Yield the problems of a volume source: `holder` must set exactly one source.
 
-    `known` are the names of all sources, and `none` is the message if no source is set.
+    `known` has the names of all sources, and `none` is the message if no source is set.
     """
     given = [name for name in known if holder.get(name) is not None]
     if not given:

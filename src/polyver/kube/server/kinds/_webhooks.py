@@ -138,7 +138,7 @@ def _check_rule(path: str, rule: Object) -> Iterator[Cause]:
 
 
 def _check_words(field: str, words: list[str], what: str) -> Iterator[Cause]:
-    """Yield a cause for an empty list, or for a list with '*' and other values."""
+    """Yield an error if a list is empty, or if it has `*` and other values."""
     if not words:
         yield required(field)
     if len(words) > 1 and "*" in words:

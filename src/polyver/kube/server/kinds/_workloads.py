@@ -40,7 +40,7 @@ class _Workload(BuiltinRules):
     """
 
     _word = ""
-    """The kind that the error message about an empty selector names."""
+    """The name of the kind in the error message about an empty selector."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*self._check(obj["spec"])]
@@ -127,7 +127,10 @@ def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
 
 
 def check_counts(status: Object, *names: str) -> Iterator[Cause]:
-    """Yield the problems of replica counts in a status. No count may exceed status.replicas."""
+    """Yield the problems of the replica counts `names` in a status.
+
+    No count may be negative or greater than `status.replicas`.
+    """
     yield from not_negative(status, "status", "replicas", *names, "observedGeneration")
     most = status.get("replicas") or 0
     for name in names:
@@ -317,7 +320,7 @@ def _check_daemon_strategy(path: str, strategy: Object) -> Iterator[Cause]:
 
 
 class RevisionRules(BuiltinRules):
-    """The rules of ControllerRevisions, whose data is immutable."""
+    """The rules of ControllerRevisions. Their data is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [] if obj.get("data") is not None else [required("data", "data is mandatory")]

@@ -66,7 +66,7 @@ class WebhookCaller:
         return self._transports[key]
 
     async def keep(self, hooks: Iterable[AdmissionWebhook]) -> None:
-        """Close all connections except connections to these webhooks."""
+        """Close all connections except those to the webhooks in `hooks`."""
         needed = {_key(hook) for hook in hooks}
         gone = [key for key in self._transports if key not in needed]
         for transport in [self._transports.pop(key) for key in gone]:

@@ -1,7 +1,7 @@
 """The configured admission webhooks with their rules, in the order in which they are called.
 
-The webhooks are cached until a configuration changes. Therefore, if no webhook is configured, a
-write does not become slower.
+The webhooks are kept in memory until a configuration changes. So a write does not become slower if
+no webhook is configured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["AdmissionWebhook", "Configurations", "RequestCondition", "RuleWithOp
 
 @dataclass(frozen=True, slots=True)
 class RuleWithOperations:
-    """One rule of a webhook; `*` matches everything.
+    """One rule of a webhook: for which operations and resources it is called; `*` matches all.
 
     >>> rule = RuleWithOperations.read({"operations": ["*"], "apiGroups": [""],
     ...                                 "apiVersions": ["v1"], "resources": ["pods/*"]})
@@ -81,17 +81,20 @@ class RequestCondition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWebhook:
-    """One webhook of a stored configuration, with its compiled rules and conditions."""
+    """One webhook of a stored configuration; its rules and conditions are already compiled."""
 
     name: str
     rules: tuple[RuleWithOperations, ...]
     exact: bool
-    """True if the webhook gets only requests in the versions that its rules name."""
+    """True for the match policy Exact.
+
+    The webhook is then called only for requests in the versions that its rules name.
+    """
     namespaces: Mapping[str, Any]
     objects: Mapping[str, Any]
     conditions: tuple[RequestCondition, ...]
     ignored: bool
-    """True if the write continues when the call of the webhook fails."""
+    """True for the failure policy Ignore: if the call of the webhook fails, the write continues."""
     timeout: int
     again: bool
     """True if the webhook is called again when a later webhook has changed the object."""
@@ -122,7 +125,10 @@ class AdmissionWebhook:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A condition that cannot be compiled; an older product release may have stored it."""
+    """A stored condition that cannot be compiled.
+
+    An older version of polyver may have accepted it.
+    """
 
     text: str
 
@@ -139,7 +145,7 @@ def _compiled(text: str) -> RequestCondition:
 
 
 class Configurations:
-    """The webhooks of all configurations, read again when a configuration changes."""
+    """The webhooks of all configurations. They are read again after a configuration has changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -151,11 +157,11 @@ class Configurations:
 
     @property
     def stale(self) -> bool:
-        """True if a configuration was written since the last refresh."""
+        """True if a configuration was written after `refresh` read the configurations."""
         return self._watch is None or self._watch.waiting
 
     def of(self, plural: str) -> Sequence[AdmissionWebhook]:
-        """Return the mutating or the validating webhooks, in the order of their calls."""
+        """Return the mutating or the validating webhooks, in the order in which they are called."""
         return self._hooks.get(plural, ())
 
     async def refresh(self) -> None:

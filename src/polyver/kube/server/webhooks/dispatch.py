@@ -1,7 +1,8 @@
 """Calls the admission webhooks that match a write, and uses their answers.
 
-Mutating webhooks are called one after the other. If a webhook changed the object, some of the
-earlier webhooks are called again. Validating webhooks are called concurrently.
+Mutating webhooks are called one after the other. If one of them changed the object, earlier
+webhooks with the reinvocation policy IfNeeded are called again. Validating webhooks are called
+concurrently.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(frozen=True, slots=True)
 class _Invocation:
-    """A webhook to call, and the resource and the kind of the object that the webhook gets."""
+    """A webhook to call, with the resource and the kind in which it gets the object."""
 
     hook: AdmissionWebhook
     resource: ServedResource
@@ -68,7 +69,11 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Rounds:
-    """The webhooks that were called in the first round, and the webhooks for the second round."""
+    """The webhooks that the first round has called, and those that the second round must call.
+
+    `called` has the webhooks that were called since the last change of the object, if their
+    reinvocation policy is IfNeeded. If a webhook changes the object, they move to `again`.
+    """
 
     called: list[AdmissionWebhook] = field(default_factory=list)
     again: list[AdmissionWebhook] = field(default_factory=list)
@@ -94,7 +99,10 @@ class Webhooks:
 
     @property
     def idle(self) -> bool:
-        """True if no webhook is configured; False if a changed configuration was not read yet."""
+        """True if no webhook is configured.
+
+        False if that is unknown, because a configuration changed.
+        """
         return not self._configurations.stale and not self._configurations.found
 
     async def any(self) -> bool:
@@ -205,7 +213,7 @@ class Webhooks:
         *,
         mutating: bool,
     ) -> AdmissionResponse:
-        """Call a webhook and read its answer; raise `ApiError` if the webhook refuses the write."""
+        """Call a webhook and return its answer; if it refuses the write, raise `ApiError`."""
         hook = found.hook
         if subject.dry_run and hook.side_effects not in _SAFE:
             raise bad_request(f"admission webhook {quoted(hook.name)} does not support dry run")
@@ -224,7 +232,10 @@ class Webhooks:
     async def _match(
         self, subject: AdmissionAttributes, versions: VersionedAttributes, hook: AdmissionWebhook
     ) -> _Invocation | None:
-        """Return the invocation of a webhook; None if the webhook does not match the write."""
+        """Return how to call a webhook for the write.
+
+        Return None if the webhook does not match the write.
+        """
         try:
             if not self._selected(subject, versions, hook):
                 return None
@@ -316,7 +327,7 @@ class Webhooks:
 
 
 async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
-    """Evaluate a condition on the event loop, or in a worker thread if it takes many steps."""
+    """Evaluate a condition on the event loop; if it takes many steps, in a worker thread."""
     try:
         with limited(_FEW_STEPS):
             return condition.holds(variables)
@@ -338,7 +349,7 @@ def _unshown_twice(problem: ApiError) -> ApiError:
 
 
 def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
-    """Raise an error for a failed call, unless the failure policy of the webhook is Ignore."""
+    """Handle a failed call of a webhook: raise an error, unless its failure policy is Ignore."""
     message = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
         raise internal(message) from None

@@ -62,8 +62,8 @@ def request_of(
 ) -> Object:
     """Build the field `request` of a review, without its uid.
 
-    `kind` is the kind of the objects in `shown`. `plural` is the resource that the rule of the
-    webhook names.
+    `kind` is the kind of the objects in `shown`. `plural` is the resource that matched a rule of
+    the webhook.
     """
     requested = subject.resource.kind
     fields: Object = {
@@ -113,7 +113,7 @@ def review_body(request: Object, uid: str, version: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionResponse:
-    """The answer of a webhook about a write."""
+    """The answer of a webhook to a review: whether the write is allowed, and its changes."""
 
     allowed: bool
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -127,7 +127,7 @@ _TEXT = Shape(type="string", name="string")
 
 @cache
 def _shape() -> Shape:
-    """Build the shape of an answer. The shape is built once and cached."""
+    """Return the shape of an answer, which is built once."""
     response = Shape(
         type="object",
         name="v1.AdmissionResponse",
@@ -220,7 +220,7 @@ def _patch_of(response: Mapping[str, Any]) -> bytes:
 
 
 def denied(name: str, status: Mapping[str, Any]) -> ApiError:
-    """Build the error for a request that a webhook refused.
+    """Build the error for a write that a webhook refused; `status` is from its answer.
 
     >>> print(denied("a.b.c", {"reason": "TooRed"}))
     admission webhook "a.b.c" denied the request: TooRed
@@ -272,7 +272,7 @@ def read_patch(patch: bytes, kind: str) -> list[Any]:
 def patched(
     obj: Object, operations: list[Any], resource: ServedResource, kind: ResourceKind
 ) -> Object:
-    """Apply the patch of a webhook; raise an error if the result is not an object of the kind."""
+    """Apply the patch of a webhook. If the result is not an object of the kind, raise an error."""
     try:
         made = apply_json_patch(obj, operations)
     except (PatchFailed, InvalidPatch) as error:
@@ -299,9 +299,9 @@ def _typed(made: Object, resource: ServedResource, kind: ResourceKind) -> Object
 
 
 def _check_patched_identity(made: Object, kind: ResourceKind) -> None:
-    """Raise an error if a patched object states another version or kind than before.
+    """Raise an error if a patch changed the version or the kind of an object.
 
-    A patched object may lack its version and kind.
+    A patch may remove the version and the kind.
     """
     version, name = made.get("apiVersion") or kind.api_version, made.get("kind") or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
@@ -315,7 +315,10 @@ def _check_patched_identity(made: Object, kind: ResourceKind) -> None:
 
 
 def _check_metadata(made: Object) -> None:
-    """Check the known fields of the metadata; unknown fields are removed later."""
+    """Raise an error if a known metadata field of a patched object has a wrong type.
+
+    Unknown fields are removed later.
+    """
     metadata = made.get("metadata")
     if not isinstance(metadata, dict):
         raise internal("system metadata was not initialized")

@@ -1,4 +1,4 @@
-"""The attributes of a write for webhooks, with the object in the version for each webhook."""
+"""The attributes of a write for webhooks, and its objects in the version for each webhook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXEMPT = frozenset(
 
 @dataclass(slots=True)
 class AdmissionAttributes:
-    """A write for which webhooks are called."""
+    """A write for which webhooks may be called: its objects, its user and its options."""
 
     resource: ServedResource
     """The resource in the path of the request."""
@@ -31,7 +31,7 @@ class AdmissionAttributes:
     namespace: str
     name: str
     object: Object | None
-    """The new object as the path shows it; changes by webhooks replace this object."""
+    """The new object as the request path shows it. Webhooks replace it by the changed object."""
     old: Object | None
     user: User
     options: Mapping[str, Any]
@@ -39,7 +39,7 @@ class AdmissionAttributes:
     warn: Callable[[str], None]
     subresource: str = ""
     other_kind: ResourceKind | None = None
-    """The kind that the path shows, if it is not the kind of the resource."""
+    """The kind that the request path shows, such as Scale. None means the kind of the resource."""
 
     @property
     def kind(self) -> ResourceKind:
@@ -47,10 +47,9 @@ class AdmissionAttributes:
 
     @property
     def exempt(self) -> bool:
-        """True if no webhook is called for the write.
+        """True if no webhook is called for the write, because it changes a webhook configuration.
 
-        No webhook is called for webhook configurations: a broken webhook could block its own
-        repair.
+        Otherwise a broken webhook could prevent its own repair.
         """
         kind = self.resource.kind
         return kind.group == "admissionregistration.k8s.io" and kind.kind in _EXEMPT
@@ -69,12 +68,12 @@ class VersionedObjects:
 
 
 class VersionedAttributes:
-    """The objects of a write in the versions that webhooks need; no conversion is repeated."""
+    """The objects of a write in the versions that webhooks want. Each version is converted once."""
 
     def __init__(
         self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
     ) -> None:
-        """`failed` converts the error of a conversion to the error of the request."""
+        """`failed` builds the error of the request from the error of a conversion."""
         self._subject = subject
         self._failed = failed
         self._resource = subject.resource
@@ -96,7 +95,7 @@ class VersionedAttributes:
 
     @property
     def current(self) -> Object | None:
-        """The new object, in the version in which the last change by a webhook was made."""
+        """The new object, in the version of the webhook that changed it last."""
         kind = self._changed_in or self._subject.kind
         return self._shown[kind.api_version].object
 

@@ -1,8 +1,8 @@
 """Change the spec of an object, and keep its owner as the field manager of the spec.
 
 The owner is the field manager that applied the spec. If the command became the owner instead, the
-next `kubectl apply --server-side` of the former owner would have a conflict. This apply would also
-not remove the fields that the command has added.
+owner's next `kubectl apply --server-side` would have a conflict. It would also not remove the
+fields that the command has added.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["Owner", "owner_of", "replace_for"]
 
 Owner = tuple[str, str, str]
-"""The manager, the operation and the API version of a managedFields entry."""
+"""The manager, the operation and the API version of an entry of `managedFields`."""
 _TRIES = 5
 
 
 def owner_of(obj: Object) -> Owner | None:
-    """Return the owner of an object's spec: the manager that applied it, or its last writer."""
+    """Return the owner of an object's spec: the field manager that applied or last wrote it."""
     found = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
@@ -45,7 +45,11 @@ async def replace_for(
     manager: str,
     annotations: frozenset[str],
 ) -> None:
-    """Replace an object; `owner` then owns the fields of its spec and some annotations."""
+    """Replace an object, and make `owner` the owner of its spec.
+
+    `owner` also gets the annotations named in `annotations`. `manager` is the field manager of the
+    write itself. Without an owner, `manager` keeps the fields.
+    """
     made = await client.update(resource, obj, manager=manager)
     for _ in range(_TRIES):
         handed = handed_over(made, owner, manager, annotations)
@@ -65,7 +69,10 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """Make `owner` the owner of an object's spec; return None if nothing has to change."""
+    """Return the object with `owner`, instead of `manager`, as the owner of its spec.
+
+    Return None if nothing has to change.
+    """
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:
@@ -88,7 +95,10 @@ def _is_mine(entry: Object, manager: str) -> bool:
 
 
 def _parted(fields: Mapping[str, Any], annotations: frozenset[str]) -> tuple[Object, Object]:
-    """Split fields into those to hand over (the spec and some annotations), and the rest."""
+    """Split the fields that a manager owns into those to hand over, and the rest.
+
+    The fields to hand over are the spec and the annotations named in `annotations`.
+    """
     given: Object = {"f:spec": fields["f:spec"]}
     kept = {name: inside for name, inside in fields.items() if name != "f:spec"}
     metadata = dict(kept.get("f:metadata") or {})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polyver.kube.http.memory import memory_limit
+from polyver.webhook.budget import memory_limit
 
 MIB = 1024 * 1024
 NONE = "9223372036854771712"

@@ -1,0 +1,122 @@
+"""The followers of lineages, counted by their states towards the releases of rollouts.
+
+A follower is an object that uses a lineage and moves to new releases by itself. A change of one
+follower updates only the counts in which it takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from polyver.capability.gates import LineageName
+from polyver.core import Dependent, Lineage
+from polyver.core.cohorts import Cohorts, FollowerState
+
+__all__ = ["FollowerIndex", "lineage_with_open"]
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The followers of one release."""
+
+    opened: Lineage | None
+    """The lineage without the gate of the release. None if it does not contain the release."""
+    cohorts: Cohorts = field(default_factory=Cohorts)
+
+
+class FollowerIndex(Generic[K, T]):
+    """The objects that use lineages, and the counts of those that follow a release.
+
+    `topics` returns the names by which an object refers to lineages, and `topic` the name of a
+    lineage; the two must be equal if the object may use the lineage. `opened` returns a lineage
+    without the gate of one of its releases. `state` returns the dependent to count for an object,
+    and its state towards a release; None if the object does not follow the release.
+    """
+
+    def __init__(
+        self,
+        *,
+        topics: Callable[[T], Iterable[Hashable]],
+        topic: Callable[[LineageName], Hashable],
+        opened: Callable[[LineageName, str], Lineage | None],
+        state: Callable[[K, T, LineageName, Lineage, str], tuple[Dependent, FollowerState] | None],
+    ) -> None:
+        self._topics = topics
+        self._topic = topic
+        self._opened = opened
+        self._state = state
+        self._known: dict[K, tuple[T, frozenset[Hashable]]] = {}
+        """The objects, each with its topics."""
+        self._users: dict[Hashable, set[K]] = {}
+        self._counted: dict[tuple[LineageName, str], _Counted] = {}
+
+    def observe(self, key: K, after: T | None) -> set[Hashable]:
+        """Record an object, or its deletion (None). Return the topics of the old and new state."""
+        _, old = self._known.pop(key, (None, frozenset[Hashable]()))
+        new = frozenset(self._topics(after)) if after is not None else frozenset()
+        for topic in old - new:
+            self._users[topic].discard(key)
+        for topic in new:
+            self._users.setdefault(topic, set()).add(key)
+        if after is not None:
+            self._known[key] = (after, new)
+        touched = {*old, *new}
+        for (lineage, release), counted in self._counted.items():
+            if self._topic(lineage) in touched:
+                self._count(counted, lineage, release, key)
+        return touched
+
+    def again(self, key: K) -> set[Hashable]:
+        """Record a known object again, whose topics may have changed; return the topics."""
+        obj, _ = self._known.get(key, (None, None))
+        return self.observe(key, obj)
+
+    def known(self) -> list[tuple[K, T]]:
+        """Return all objects with their keys."""
+        return [(key, obj) for key, (obj, _) in self._known.items()]
+
+    def changed(self, topic: Hashable, is_same: Callable[[str], bool]) -> None:
+        """Forget the counts of changed lineages; they are counted again when they are requested.
+
+        `is_same` reports whether the release with this name still has the same followers.
+        """
+        for lineage, release in [*self._counted]:
+            if self._topic(lineage) == topic and not is_same(release):
+                del self._counted[lineage, release]
+
+    def followers(self, lineage: LineageName, release: str) -> Cohorts:
+        """Return the followers of a release by their state."""
+        counted = self._counted.get((lineage, release))
+        if counted is None:
+            counted = _Counted(self._opened(lineage, release))
+            self._counted[lineage, release] = counted
+            for key in self._users.get(self._topic(lineage), ()):
+                self._count(counted, lineage, release, key)
+        return counted.cohorts
+
+    def _count(self, counted: _Counted, lineage: LineageName, release: str, key: K) -> None:
+        """Update the state of one object towards a release."""
+        known, _ = self._known.get(key, (None, None))
+        found = None
+        if known is not None and counted.opened is not None:
+            found = self._state(key, known, lineage, counted.opened, release)
+        name = "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        if found is None:
+            counted.cohorts.remove(name)
+        else:
+            dependent, state = found
+            mine = Dependent(name, uid=dependent.uid, labels=dependent.labels)
+            counted.cohorts.put(mine, state)
+
+
+def lineage_with_open(lineage: Lineage | None, release: str) -> Lineage | None:
+    """Return a lineage without the gate of one release; None if the lineage does not have it."""
+    if lineage is None or lineage.get(release) is None:
+        return None
+    opened = [replace(each, gate=None) if each.name == release else each for each in lineage]
+    return Lineage(lineage.name, opened)

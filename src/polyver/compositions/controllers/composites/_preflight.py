@@ -1,0 +1,166 @@
+"""Preflights: composes composite resources with a new release, and applies nothing.
+
+Composition functions are pure by contract. So a function can be called with the state of a live
+composite resource, and only its answer is compared with the answer of the revision in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal
+
+from polyver.capability import Refusal
+from polyver.client import Client, Clock, GroupVersionResource, find, for_each, sleep
+from polyver.compositions.controllers.composites._candidates import CompositionCache
+from polyver.compositions.controllers.composites._known_composites import CompositeKey
+from polyver.compositions.controllers.composites._observed_state import Kinds
+from polyver.compositions.controllers.composites._reconcile import (
+    Composer,
+    Work,
+    recorded_calls,
+)
+from polyver.compositions.decisions import FunctionLineages
+from polyver.compositions.pipeline import NOT_SERVED
+from polyver.core.plain import Object, ReadOnlyObject
+from polyver.core.preflight import Preflight, PreflightReport, identity_of
+
+__all__ = ["CompositePreflight", "TriedRevision"]
+
+_AT_ONCE: Final = 8
+_LONGEST: Final = 60.0
+"""Seconds for which a composite resource is tried if a function is busy or does not answer."""
+_PAUSE: Final = 0.25
+"""Seconds until the next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRevision:
+    """The revision that a preflight tries."""
+
+    kind: Literal["Composition", "Function"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Composed:
+    """The result of composing one composite resource: objects, or the reason of a failure."""
+
+    objects: Sequence[ReadOnlyObject] = ()
+    existing: Sequence[ReadOnlyObject] = ()
+    failure: str = ""
+
+
+class CompositePreflight:
+    """Composes composite resources with a revision that they do not use yet."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        composer: Composer,
+        known: CompositionCache,
+        kinds: Kinds,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._composer = composer
+        self._known = known
+        self._kinds = kinds
+
+    async def report(self, tried: TriedRevision, keys: Sequence[CompositeKey]) -> PreflightReport:
+        """Report the effects that a revision would have on composite resources."""
+        report = Preflight()
+
+        async def one(key: CompositeKey) -> None:
+            await self._compare(tried, key, report)
+
+        await for_each(keys, one, at_once=_AT_ONCE)
+        return report.report()
+
+    async def _compare(self, tried: TriedRevision, key: CompositeKey, report: Preflight) -> None:
+        work = await self._work(key)
+        if work is None:
+            return  # it was deleted meanwhile
+        composite, recorded = work.composite, recorded_calls(work.found)
+        target = tried.name if tried.kind == "Composition" else composite.revision
+        name = "/".join(filter(None, (key.kind, key.namespace, key.name)))
+        known, called = self._known, [*recorded.values()]
+        after = await self._composed(work, target, partial(known.installed_with, tried.name))
+        before = await self._composed(work, composite.revision, partial(known.installed_as, called))
+        if after.failure and not before.failure:
+            report.fail(name, [after.failure])
+        elif after.failure:
+            report.compare(name, (), ())  # it fails already: the revision does not change this
+        elif before.failure:
+            report.compare(name, _as_after(before.existing, after.objects), after.objects)
+        else:
+            report.compare(name, before.objects, after.objects)
+
+    async def _work(self, key: CompositeKey) -> Work | None:
+        defined = self._known.defined(key.group, key.kind)
+        kind = self._kinds.find(defined.api_version, key.kind) if defined is not None else None
+        if defined is None or kind is None:
+            return None
+        resource = GroupVersionResource.of(kind)
+        found = await find(self._client, resource, key.name, key.namespace)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        return Work(key, resource, defined, found, _ignored, _not_awaited)
+
+    async def _composed(
+        self, work: Work, revision: str, installed: Callable[[], FunctionLineages]
+    ) -> _Composed:
+        """Compose with a revision; try again for some time if its function does not answer.
+
+        If the function exits or hangs because of the composite resource, it is not called again.
+        """
+        ends = self._clock.time() + _LONGEST
+        while True:
+            found, is_final = await self._tried(work, revision, installed())
+            if is_final or self._clock.time() >= ends:
+                return found
+            await sleep(self._clock, _PAUSE)
+
+    async def _tried(
+        self, work: Work, revision: str, installed: FunctionLineages
+    ) -> tuple[_Composed, bool]:
+        """Compose once. Return False if another try may have another result."""
+        try:
+            resolved = await self._composer.resolved(work, revision, installed)
+            self._composer.check_served(work, resolved.steps)
+        except Refusal as refusal:
+            return _Composed(failure=str(refusal)), refusal.reason != NOT_SERVED
+        if self._composer.is_quarantined(work, resolved):
+            return _Composed(failure="a function exits or hangs with its input"), True
+        ran = await self._composer.run(work, resolved)
+        if ran is None:
+            return _Composed(failure="its function is overloaded"), False
+        existing = [each.resource for each in ran.there.state.resources.values()]
+        if ran.outcome.failure is not None:
+            failed = _Composed(existing=existing, failure=ran.outcome.failure.message)
+            return failed, not ran.silent
+        return _Composed([each.obj for each in ran.outcome.apply], existing), True
+
+
+def _as_after(
+    existing: Sequence[ReadOnlyObject], after: Sequence[ReadOnlyObject]
+) -> list[ReadOnlyObject]:
+    """Return the existing objects, for a comparison that shows only added and lost objects.
+
+    The objects that the revision in use would compose are unknown. So an existing object that the
+    new revision composes, too, is taken to be unchanged.
+    """
+    there = {identity_of(each): each for each in after}
+    return [there.get(identity_of(each), each) for each in existing]
+
+
+def _ignored(key: CompositeKey, before: Object, after: Object) -> None:
+    """Do nothing: a preflight writes no composite resource."""
+    del key, before, after
+
+
+def _not_awaited(key: CompositeKey) -> None:
+    """Do nothing: the controller itself waits for kinds that are not served."""
+    del key

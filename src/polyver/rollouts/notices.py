@@ -1,0 +1,98 @@
+"""The notifications of a rollout: the events to report, and the documents that are posted.
+
+A notification is stored in the status together with the state that it reports. It is removed after
+it was sent, so it is sent at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from polyver.core.plain import Object, ReadOnlyObject
+from polyver.core.rollout import RolloutProgress, RolloutState
+
+__all__ = ["events_between", "notice_document", "notice_id", "notice_url", "pending_notices"]
+
+_MOST: Final = 100
+"""The number of notifications that wait; then the oldest ones are dropped."""
+_REPORTED: Final = (
+    RolloutState.PAUSED,
+    RolloutState.HELD,
+    RolloutState.COMPLETED,
+    RolloutState.ROLLED_BACK,
+    RolloutState.ABORTED,
+    RolloutState.SUPERSEDED,
+)
+
+
+def events_between(before: RolloutProgress, after: RolloutProgress) -> list[str]:
+    """Return the events that a decision has caused.
+
+    >>> events_between(RolloutProgress(), RolloutProgress(RolloutState.PROGRESSING, 1))
+    ['Started']
+    >>> paused = RolloutProgress(RolloutState.PAUSED, 1)
+    >>> events_between(paused, paused)
+    []
+    """
+    found = ["Started"] if after.step and not before.step else []
+    is_new = (before.state, before.step) != (after.state, after.step)
+    has_failed = bool(after.failure) and not before.failure
+    if after.state in _REPORTED and (is_new or has_failed):
+        found.append(after.state.value)
+    return found
+
+
+def pending_notices(
+    status: ReadOnlyObject,
+    before: RolloutProgress,
+    after: RolloutProgress,
+    rules: ReadOnlyObject,
+    *,
+    time: str,
+) -> list[Object]:
+    """Return the notifications to send: those in the status, and those for new events.
+
+    `time` identifies the decision, so it is written with fractions of a second.
+    """
+    receivers: Sequence[Mapping[str, Any]] = rules.get("notify") or ()
+    new = [
+        {"event": event, "notify": number, "step": after.step, "time": time}
+        | ({"message": after.reason} if after.reason else {})
+        for event in events_between(before, after)
+        for number, each in enumerate(receivers)
+        if event in (each.get("on") or (event,))
+    ]
+    return [*map(dict, status.get("notifications") or ()), *new][-_MOST:]
+
+
+def notice_id(obj: ReadOnlyObject, notice: ReadOnlyObject) -> str:
+    """Return an identifier that no other notification has."""
+    names = ("notify", "event", "step", "time")
+    return "/".join([obj["metadata"]["uid"], *(str(notice[name]) for name in names)])
+
+
+def notice_url(obj: ReadOnlyObject, notice: ReadOnlyObject) -> str:
+    """Return the URL to which a notification is posted; empty if the rules do not have it."""
+    receivers = (obj["status"].get("policy") or {}).get("notify") or ()
+    number = notice["notify"]
+    return str(receivers[number]["url"]) if 0 <= number < len(receivers) else ""
+
+
+def notice_document(obj: ReadOnlyObject, notice: ReadOnlyObject) -> Object:
+    """Return the document that is posted."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    name, message = f"{metadata['namespace']}/{metadata['name']}", notice.get("message") or ""
+    return {
+        "id": notice_id(obj, notice),
+        "text": f"Rollout {name}: {notice['event']}" + (f": {message}" if message else ""),
+        "event": notice["event"],
+        "time": notice["time"],
+        "namespace": metadata["namespace"],
+        "rollout": metadata["name"],
+        "target": dict(spec["target"]),
+        "to": spec["to"],
+        "step": notice["step"],
+        "steps": len((obj["status"].get("policy") or {}).get("steps") or ()),
+        "message": message,
+    }
