@@ -21,9 +21,9 @@ from polyver.functions.gates import (
     with_stable_versions,
 )
 from polyver.functions.observations import (
-    CallHistory,
     FollowedVersion,
     PhaseCall,
+    PhaseCallHistory,
     observations_in,
     state_towards,
 )
@@ -244,7 +244,7 @@ def test_only_calls_that_ended_are_counted() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.sampled_from(NUMBERS), st.booleans())))
 def test_calls_are_counted_since_a_time(made: list[tuple[float, str, bool]]) -> None:
-    history = CallHistory()
+    history = PhaseCallHistory()
     calls = [
         PhaseCall(time, time, version, failed, str(n))
         for n, (time, version, failed) in enumerate(made)

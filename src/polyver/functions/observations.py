@@ -20,9 +20,9 @@ from polyver.functions.actions import ActionRun, PhaseRun, RunState, read_run
 
 __all__ = [
     "ActionSetObservations",
-    "CallHistory",
     "FollowedVersion",
     "PhaseCall",
+    "PhaseCallHistory",
     "observations_in",
     "state_towards",
 ]
@@ -146,10 +146,10 @@ def state_towards(
     return max(ended, key=lambda each: each.time).state if ended else running
 
 
-class CallHistory:
+class PhaseCallHistory:
     """The calls of one function, sorted by their ends.
 
-    >>> history = CallHistory()
+    >>> history = PhaseCallHistory()
     >>> history.add(PhaseCall(10.0, 0.5, "v0.2.0", False, "a"))
     >>> history.since(5.0, "v0.2.0")
     (ObservedCalls(count=1, errors=0, p99=0.5), ObservedCalls(count=0, errors=0, p99=0.0))

@@ -35,7 +35,7 @@ from polyver.functions.gates import GateRecord, gated, lineage_name, with_gate
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.functions.observations import (
     ActionSetObservations,
-    CallHistory,
+    PhaseCallHistory,
     observations_in,
     state_towards,
 )
@@ -89,7 +89,7 @@ class FunctionTargets:
         """The blueprints by namespace and name."""
         self._action_sets: dict[str, dict[Key, ActionSetObservations]] = {}
         """The ActionSets that follow a rollout, by the blueprints that they run."""
-        self._calls: dict[str, CallHistory] = {}
+        self._calls: dict[str, PhaseCallHistory] = {}
         self._counted: dict[tuple[LineageName, str], _Counted] = {}
 
     # Watches.
@@ -128,7 +128,7 @@ class FunctionTargets:
         for name, call in before.calls if before is not None else ():
             self._calls[name].remove(call)
         for name, call in after.calls if after is not None else ():
-            self._calls.setdefault(name, CallHistory()).add(call)
+            self._calls.setdefault(name, PhaseCallHistory()).add(call)
         blueprints = set()
         for known, is_new in ((before, False), (after, True)):
             for each in known.versions if known is not None else ():
@@ -215,7 +215,7 @@ class FunctionTargets:
     def calls(
         self, lineage: LineageName, release: str, *, since: float
     ) -> tuple[ObservedCalls, ObservedCalls]:
-        return self._calls.get(lineage.name, CallHistory()).since(since, release)
+        return self._calls.get(lineage.name, PhaseCallHistory()).since(since, release)
 
     # Preflight.
 
