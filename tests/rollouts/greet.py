@@ -29,3 +29,8 @@ def greet_v020(ctx: object, name: str = "") -> dict[str, Any]:
 @functions.register("Greet", version="v0.3.0")
 def greet_v030(ctx: object, name: str = "", *, language: str) -> dict[str, Any]:
     return {"text": f"{language}: {name}"}
+
+
+@functions.register("Greet", version="v0.4.0")
+def greet_v040(ctx: object, name: str = "") -> dict[str, Any]:
+    return {"text": f"Welcome, {name}"}

@@ -29,6 +29,7 @@ functions:
       v0.1.0: {stage: stable}
       v0.2.0: {stage: candidate}
       v0.3.0: {stage: candidate}
+      v0.4.0: {stage: candidate}
 """
 NEW = """\
 releases: [1.0.0, 1.1.0]
@@ -38,6 +39,7 @@ functions:
       v0.1.0: {stage: deprecated, since: 1.1.0, removedIn: 1.3.0, use: v0.2.0}
       v0.2.0: {stage: stable}
       v0.3.0: {stage: candidate}
+      v0.4.0: {stage: candidate}
 """
 NEXT = """\
 releases: [1.0.0, 1.1.0, 1.2.0]
@@ -47,6 +49,18 @@ functions:
       v0.1.0: {stage: deprecated, since: 1.1.0, removedIn: 1.3.0, use: v0.2.0}
       v0.2.0: {stage: deprecated, since: 1.2.0, removedIn: 1.4.0, use: v0.3.0}
       v0.3.0: {stage: stable}
+      v0.4.0: {stage: candidate}
+"""
+"""The version v0.3.0 needs an argument that no blueprint has."""
+NEWEST = """\
+releases: [1.0.0, 1.1.0, 1.2.0]
+functions:
+  Greet:
+    versions:
+      v0.1.0: {stage: deprecated, since: 1.1.0, removedIn: 1.3.0, use: v0.2.0}
+      v0.2.0: {stage: deprecated, since: 1.2.0, removedIn: 1.4.0, use: v0.4.0}
+      v0.3.0: {stage: candidate}
+      v0.4.0: {stage: stable}
 """
 
 
@@ -151,7 +165,7 @@ class Platform:
     def _has_gate(self, name: str, state: str, step: int) -> bool:
         """Report whether the gate is written, which happens after the status."""
         record = json.loads(self.request("GET", RECORD)["data"]["functions.json"])
-        [version] = [each for each in record["Greet"] if name.endswith(each["version"])]
+        [version] = [each for each in record["Greet"] if each["version"] in name]
         gate = version.get("gate") or {}
         if state in ("RolledBack", "Aborted"):
             return gate.get("returns") is True

@@ -16,6 +16,7 @@ from tests.rollouts.releasing_functions import (
     KANISTER,
     NAME,
     NEW,
+    NEWEST,
     NEXT,
     NUMBER,
     OLD,
@@ -191,6 +192,75 @@ def test_a_blueprint_keeps_its_version_if_the_new_one_lacks_an_argument(platform
     runs = [platform.run(each) for each in platform.blueprints()]
     assert {each["resolvedVersion"] for each in runs} == {"v0.2.0"}
     assert "kept: the move to v0.3.0 failed" in {each["reason"] for each in runs}
+
+
+def test_a_newer_version_supersedes_and_nobody_moves_twice(platform: Platform) -> None:
+    platform.policy({"count": 3, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2")
+    before = platform.versions()
+    platform.reaches("Paused", "1/2")
+    platform.start(NEWEST)
+    platform.reaches("Superseded", "1/2")
+    platform.reaches("Progressing", "1/2", name="greet-v0.4.0")
+    after = platform.versions()
+    newer = {"v0.1.0": "v0.1.0", "v0.2.0": "v0.4.0"}
+    assert after == {name: newer[version] for name, version in before.items()}
+    platform.reaches("Paused", "1/2", name="greet-v0.4.0")
+    platform.ask(name="greet-v0.4.0", approvedStep=1)
+    platform.reaches("Progressing", "2/2", name="greet-v0.4.0")
+    assert {*platform.versions().values()} == {"v0.4.0"}
+    platform.reaches("Completed", "2/2", name="greet-v0.4.0")
+
+
+def test_a_newer_version_that_is_held_stops_no_rollout(platform: Platform) -> None:
+    platform.policy({"count": 3, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2")
+    before = platform.versions()
+    platform.reaches("Paused", "1/2")
+    platform.start(NEXT)
+    platform.reaches("Held", "0/2", name="greet-v0.3.0")
+    assert platform.versions() == before
+    platform.ask(approvedStep=1)
+    platform.reaches("Progressing", "2/2")
+    assert {*platform.versions().values()} == {"v0.2.0"}
+    platform.reaches("Completed", "2/2")
+
+
+def test_the_author_of_a_catalogue_returns_to_an_earlier_version_at_once(
+    platform: Platform,
+) -> None:
+    platform.policy({"count": 3, **APPROVED}, {"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/2")
+    platform.start(OLD)
+    assert {*platform.versions().values()} == {"v0.1.0"}
+
+
+def test_a_version_that_was_taken_back_is_started_again(platform: Platform) -> None:
+    platform.policy({"share": "100%"})
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/1")
+    platform.run("greet-0", "bad")
+    platform.reaches("RolledBack", "1/1")
+    again = {
+        "apiVersion": "polyver.dev/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": f"{NAME}-2"},
+        "spec": {"target": TARGET, "to": "v0.2.0", "policyRef": {"name": "careful"}},
+    }
+    platform.request("POST", ROLLOUTS, again)
+    # The failure of the first rollout does not count in the second one.
+    platform.reaches("Progressing", "1/1", name=f"{NAME}-2")
+    assert platform.run("greet-0")["resolvedVersion"] == "v0.2.0"
+    platform.reaches("Completed", "1/1", name=f"{NAME}-2")
+
+
+def test_a_policy_for_all_functions_applies_to_each(platform: Platform) -> None:
+    platform.policy({"share": "100%"}, targets=[{**SELECTED, "selector": {"matchLabels": {}}}])
+    platform.start(NEW)
+    platform.reaches("Progressing", "1/1")
 
 
 def test_calls_are_checked_from_the_status_of_action_sets(platform: Platform) -> None:
