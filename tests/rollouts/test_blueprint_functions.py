@@ -20,6 +20,7 @@ from tests.rollouts.releasing_functions import (
     NEXT,
     NUMBER,
     OLD,
+    ROLLOUTS,
     SELECTED,
     TARGET,
     Object,
