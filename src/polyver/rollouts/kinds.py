@@ -89,6 +89,8 @@ class ReadyCheckSpec:
     """The duration after which followers that are not healthy count as failing. Default: 10m."""
     failing: Count | None
     """The number of followers that may fail. Default: 0."""
+    minimum: Minimum | None
+    """The number of further followers that each step waits for. Default: 1."""
 
 
 @part
@@ -285,6 +287,10 @@ class RolloutV1Alpha1:
             held: int
             waiting: int
             """The followers of the cohort that have not tried the release yet."""
+            idle: int | None
+            """The followers of the cohort that nobody has run with the release yet."""
+            running: int | None
+            """The followers of the cohort that run with the release for the first time."""
 
         class Check:
             name: str

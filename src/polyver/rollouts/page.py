@@ -56,7 +56,11 @@ class RolloutsSource(PageSource):
         self._shown = book.rollouts
         self._shown.is_enabled = True
         freeze = WatchedCollection(
-            _CONFIG_MAPS, _freeze, self._observe_freeze, namespace=SYSTEM_NAMESPACE, name=FREEZE
+            _CONFIG_MAPS,
+            _freeze,
+            self._observe_freeze,
+            namespace=SYSTEM_NAMESPACE,
+            fields=f"metadata.name={FREEZE}",
         )
         following.follow(self, WatchedCollection(ROLLOUTS_ON, _rollout, self._observe_rollout))
         following.follow(self, WatchedCollection(POLICIES, _policy, self._observe_policy))

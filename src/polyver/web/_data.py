@@ -138,7 +138,7 @@ def _summary(known: LineageRecord) -> Data:
     found |= {"scope": shown.scope, "text": shown.text, "facts": dict(shown.facts)}
     found |= {"problem": shown.problem} if shown.problem else {}
     try:
-        usual = resolve(shown.lineage, UNSPECIFIED, shown.policy)
+        usual = resolve(shown.lineage, UNSPECIFIED, shown.policy, shown.anyone)
         found["default"] = {"release": usual.release.name, "reason": usual.reason}
     except NoMatch as error:
         found["default"] = {"problem": error.fact}

@@ -34,8 +34,8 @@ class WatchedCollection(Generic[T]):
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
     namespace: str = ""
-    name: str = ""
-    """The only object to watch; empty for all of them."""
+    fields: str = ""
+    """The field selector of the watched objects."""
 
 
 class PageSource(ABC):
@@ -93,7 +93,7 @@ class PageInformers:
             handler=observe,
             metadata=watched.metadata,
             namespace=watched.namespace,
-            fields=f"metadata.name={watched.name}" if watched.name else "",
+            fields=watched.fields,
         )
         task = asyncio.create_task(informer.run())
         self._informers[key] = (informer, task)

@@ -104,6 +104,8 @@ class PageLineage:
     """False if the page does not know the dependents of the lineage, so it cannot count them."""
     publisher: PublisherKey | None = None
     """None if rollouts cannot name the lineage."""
+    anyone: Dependent | None = None
+    """The dependent whose release the page shows as the default."""
 
 
 @dataclass(frozen=True, slots=True)
