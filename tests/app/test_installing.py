@@ -24,6 +24,7 @@ from polyver.app import _replica
 from polyver.app._replica import ReplicaSettings, replica
 from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation, Installer, manifests
+from polyver.capability.capability import Surroundings
 from polyver.capability.rollouts import POLICIES
 from polyver.client import Client, GroupVersionResource, find
 from polyver.client.client import ClientRequest, ClientResponse
@@ -38,7 +39,7 @@ from polyver.testing import EmbeddedServer
 from polyver.webhook.configurations import configurations
 
 CHOICES = Choices(frozenset({"apis", "functions", "definitions"}))
-CONTRIBUTIONS = CHOICES.contributions()
+CONTRIBUTIONS = CHOICES.contributions(Surroundings(namespace="polyver-system"))
 WANTED = Installation(
     "a:1", options=("--kinds", "shop.kinds"), kinds=(KITES,), contributions=CONTRIBUTIONS
 )
@@ -306,6 +307,7 @@ async def steps(client: Client) -> None:
     await act(client)
     await publish(client)
     await roll_out(client)
+    await roll_out_function(client)
     lease = await client.get(LEASES, "polyver", WANTED.namespace)
     await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
 
@@ -397,6 +399,20 @@ async def roll_out(client: Client) -> None:
         await gone(client, ROLLOUTS_ON, "rolled-1.1.0", SYSTEM)
     await client.delete(DEFINITION, "rolled", SYSTEM)
     await gone(client, DEFINITION, "rolled", SYSTEM)
+
+
+async def roll_out_function(client: Client) -> None:
+    """A policy marks the stable version of a function, and a user starts a rollout of it."""
+    target = {"group": "polyver.dev", "kind": "BlueprintFunction", "name": "KubeExec"}
+    about = {"apiVersion": "polyver.dev/v1alpha1", "metadata": {"name": "functions"}}
+    spec = {"targets": [target], "steps": [{"share": "100%"}]}
+    policy = {**about, "kind": "RolloutPolicy", "spec": spec}
+    await client.create(POLICIES, policy, WANTED.namespace)
+    await until(client, POLICIES, "functions", WANTED.namespace, lambda obj: "status" in obj)
+    journey = {"target": target, "to": "v0.1.0", "policyRef": {"name": "functions"}}
+    rollout = {**about, "kind": "Rollout", "spec": journey}
+    await client.create(ROLLOUTS_ON, rollout, WANTED.namespace)
+    await until(client, ROLLOUTS_ON, "functions", WANTED.namespace, completed)
 
 
 def published(obj: Object) -> bool:

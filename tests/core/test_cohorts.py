@@ -18,7 +18,7 @@ states: st.SearchStrategy[FollowerState] = st.sampled_from(get_args(FollowerStat
 followers = st.builds(lambda name, known: Dependent(name, uid=name, labels=known), names, labels)
 wanted = st.sampled_from([{"a": "x"}, {"b": "y"}, {"a": "x", "b": "y"}])
 exposures = st.builds(Exposure, st.floats(0, 1), st.lists(wanted, max_size=2).map(tuple))
-USING = ("moved", "healthy", "unhealthy")
+USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy", "running")
 """The states of those that use the release: they stay in the cohort when their labels change."""
 changes = st.one_of(st.tuples(followers, states), names, exposures)
 
@@ -47,7 +47,9 @@ def test_counts_are_those_of_each_follower(steps: list[object], exposure: Exposu
     assert counts.held == by_state.count("held")
     assert counts.healthy == by_state.count("healthy")
     assert counts.failing == by_state.count("failing") + by_state.count("unhealthy")
-    assert counts.moved == sum(by_state.count(s) for s in ("moved", "healthy", "unhealthy"))
+    assert counts.moved == sum(by_state.count(s) for s in USING)
+    assert counts.idle == by_state.count("idle")
+    assert counts.running == by_state.count("running")
     for state in get_args(FollowerState):
         assert {*cohorts.names(exposure, state)} == {n for n, s in inside.items() if s == state}
 

@@ -179,7 +179,9 @@ class _Wired:
             ),
             log=log,
             documents={
-                path: body for each in self._contributions for path, body in each.documents.items()
+                path: partial(document, client)
+                for each in self._contributions
+                for path, document in each.documents.items()
             },
         )
 

@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -246,8 +246,8 @@ async def _contribute(
         api.admission.add(link)
     for name in contribution.namespaces:
         await _make_namespace(client, name)
-    for path, body in contribution.documents.items():
-        api.pages[path] = partial(_answer, body)
+    for path, document in contribution.documents.items():
+        api.pages[path] = partial(_answer, partial(document, client))
     return contribution.controllers(client)
 
 
@@ -260,11 +260,11 @@ async def _make_namespace(client: Client, name: str) -> None:
         await client.create(namespaces, made)
 
 
-async def _answer(body: bytes, request: HttpRequest) -> HttpResponse:
+async def _answer(document: Callable[[], Awaitable[bytes]], request: HttpRequest) -> HttpResponse:
     from polyver.kube.http.http import HttpResponse
 
     del request
-    return HttpResponse(200, [("content-type", "application/json")], body)
+    return HttpResponse(200, [("content-type", "application/json")], await document())
 
 
 def _app(

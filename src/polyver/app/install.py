@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from polyver.app.capability_options import CapabilityOptions
+from polyver.capability.capability import Surroundings
 from polyver.cli.exit_codes import Misused
 from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.core import listed
@@ -102,7 +103,9 @@ def install(
         replicas,
         (*having.arguments(), *(word for each in kinds or () for word in ("--kinds", each))),
         tuple(load_kinds(kinds, show_traceback=traceback) if kinds else ()),
-        having.on_a_cluster(show_traceback=traceback).contributions(),
+        having.on_a_cluster(show_traceback=traceback).contributions(
+            Surroundings(namespace=namespace)
+        ),
         tuple(role or ()),
         tls_secret,
         inject_ca_from,

@@ -63,8 +63,8 @@ class Contribution:
     """The permissions that controllers and plugins need in the installation's namespace."""
     namespaces: tuple[str, ...] = ()
     """The namespaces that must exist."""
-    documents: Mapping[str, bytes] = field(default_factory=dict)
-    """JSON documents, by their paths on the embedded server and on replicas."""
+    documents: Mapping[str, Callable[[Client], Awaitable[bytes]]] = field(default_factory=dict)
+    """Return JSON documents, by their paths on the embedded server and on replicas."""
     rollout_targets: Callable[[Client], Sequence[RolloutTargets]] | None = None
     """Returns its lineages as rollouts see them."""
     source: Callable[[], PageSource] | None = None

@@ -15,11 +15,15 @@ from polyver.core.rollout import CohortCounts, Exposure
 
 __all__ = ["WORST_FIRST", "Cohorts", "FollowerState"]
 
-FollowerState = Literal["waiting", "moved", "healthy", "failing", "unhealthy", "held"]
+FollowerState = Literal[
+    "waiting", "moved", "healthy", "failing", "unhealthy", "held", "idle", "running"
+]
 """The state of a follower towards the release of a rollout:
 
 `waiting` has not tried it, `moved` uses it and is not ready yet, `healthy` uses it and is healthy,
 `unhealthy` uses it and has failed, `failing` could not move, `held` would lose objects.
+A follower that only uses a release when somebody runs it is `idle` before that, and `running` until
+its run ends.
 """
 WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "failing",
@@ -30,7 +34,7 @@ WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "healthy",
 )
 """The states of the references of one object, in the order in which one decides for the object."""
-_USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy")
+_USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy", "running")
 _Sides = tuple[bool, ...]
 _Member = tuple[float, str]
 
@@ -86,14 +90,17 @@ class Cohorts:
             inside = self._inside(state, sides, members, exposure)
             found[state] = found.get(state, 0) + inside
         healthy, unhealthy = found.get("healthy", 0), found.get("unhealthy", 0)
+        running = found.get("running", 0)
         return CohortCounts(
             total=len(self._followers),
             cohort=sum(found.values()),
-            moved=found.get("moved", 0) + healthy + unhealthy,
+            moved=found.get("moved", 0) + healthy + unhealthy + running,
             healthy=healthy,
             failing=found.get("failing", 0) + unhealthy,
             held=found.get("held", 0),
             waiting=found.get("waiting", 0),
+            idle=found.get("idle", 0),
+            running=running,
         )
 
     def threshold(self, count: int) -> float:

@@ -209,6 +209,15 @@ class CohortCounts:
     """Those that would lose objects, and so did not move."""
     waiting: int = 0
     """Those that have not tried the release yet."""
+    idle: int = 0
+    """Those that use a release only when somebody runs them, which did not happen yet."""
+    running: int = 0
+    """Those that somebody runs with the release for the first time."""
+
+    @property
+    def observed(self) -> int:
+        """Those of which it is known whether the release works for them."""
+        return self.healthy + self.failing + self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +227,8 @@ class ReadyCheck:
     within: float = 600.0
     failing: int = 0
     """The number of dependents that may fail, or stay unhealthy after that time."""
+    minimum: int = 1
+    """The number of dependents that each step waits for; fewer if a step adds fewer of them."""
 
 
 DEFAULT_CHECK = ReadyCheck()
@@ -232,24 +243,49 @@ class CheckResult:
     message: str = ""
 
 
-def check_ready(check: ReadyCheck, counts: CohortCounts, *, seconds: float) -> CheckResult:
+def check_ready(
+    check: ReadyCheck, counts: CohortCounts, *, seconds: float, before: int = 0
+) -> CheckResult:
     """Return the result of the check, so many seconds after the step has started.
+
+    `before` is the number of dependents that were observed before the step.
 
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, moved=4, healthy=3), seconds=10).verdict
     'Waiting'
+
+    Dependents that only use the release when somebody runs them are not late. The check waits until
+    enough of them have been run, and until the runs have ended.
+
+    >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, idle=4), seconds=1e6).message
+    '0 of 4 healthy, 0 failing; 0 of 1 observed'
+    >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, healthy=1, idle=3), seconds=1).verdict
+    'Passed'
     """
     failed = counts.failing + counts.held
-    waiting = counts.cohort - counts.healthy - failed
+    waiting = counts.cohort - counts.observed - counts.idle - counts.running
     found = f"{counts.healthy} of {counts.cohort} healthy, {failed} failing"
     if failed > check.failing:
         return CheckResult("ready", "Failed", f"{found}, {check.failing} may fail")
     if not waiting:
-        return CheckResult("ready", "Passed", found)
+        return _ready_when_run(check, counts, before, found)
     if seconds < check.within:
         return CheckResult("ready", "Waiting", found)
     late = f"{found}, {waiting} not healthy after {check.within:g} s"
     verdict: Verdict = "Failed" if failed + waiting > check.failing else "Passed"
     return CheckResult("ready", verdict, late)
+
+
+def _ready_when_run(
+    check: ReadyCheck, counts: CohortCounts, before: int, found: str
+) -> CheckResult:
+    """Return the result of the check if nobody is late."""
+    needed = min(check.minimum, max(0, counts.cohort - before))
+    observed = max(0, counts.observed - before)
+    if counts.running:
+        return CheckResult("ready", "Waiting", f"{found}; {counts.running} running")
+    if observed < needed:
+        return CheckResult("ready", "Waiting", f"{found}; {observed} of {needed} observed")
+    return CheckResult("ready", "Passed", found)
 
 
 # The decision.
@@ -293,6 +329,8 @@ class RolloutProgress:
     """The step that was approved when the check failed for which the rollout is paused."""
     began_at: float = 0.0
     """The time at which the first step started."""
+    observed: int = 0
+    """The number of dependents that were observed before the step."""
 
     def at(self, now: float, *, longest: float = math.inf) -> RolloutProgress:
         """Return the progress at a time, with its times moved so that unobserved time is left out.
@@ -331,7 +369,7 @@ class Observations:
     threshold: float = 0.0
     """The position that the count of the next step reaches, if it has a count."""
     superseded_by: str = ""
-    """A newer release of the lineage that has its own rollout."""
+    """A newer release of the lineage to which the followers move; empty if there is none."""
     may_start: bool = True
     """False outside of windows, and while rollouts are frozen: then no step starts."""
     waits_for: str = ""
@@ -379,7 +417,7 @@ def _next(
     if rollout.aborted:
         return replace(progress, state=RolloutState.ABORTED, reason="aborted by a user")
     if seen.superseded_by:
-        reason = f"{seen.superseded_by} has its own rollout"
+        reason = f"followers move to the newer release {seen.superseded_by}"
         return replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
     if not progress.step:
         return _before_first_step(rollout, progress, seen, now)
@@ -474,6 +512,7 @@ def _started(
         started_at=now,
         thresholds=(*progress.thresholds, max(reached, min(1.0, wanted))),
         began_at=progress.began_at if progress.step else now,
+        observed=seen.counts.observed if progress.step else 0,
     )
 
 

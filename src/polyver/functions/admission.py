@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from polyver.core import InvalidVersion, SemVer
 from polyver.functions.blueprints import BlueprintFinding, blueprint_of, check_blueprint
+from polyver.functions.controllers.gates import FunctionGates
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, forbidden, invalid
@@ -42,8 +43,8 @@ BLUEPRINTS_WANTED: Final = tuple(
 class BlueprintChecks:
     """Refuses blueprints that use unknown functions, unknown versions or invalid arguments."""
 
-    def __init__(self, functions: Functions) -> None:
-        self._functions = functions
+    def __init__(self, gates: FunctionGates) -> None:
+        self._gates = gates
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (BLUEPRINTS.group, BLUEPRINTS.names.plural)
@@ -57,7 +58,8 @@ class BlueprintChecks:
             return
         # Run the check in a thread: a large blueprint takes time, and must not block the event
         # loop.
-        findings = await asyncio.to_thread(self._findings, review.object)
+        functions = await self._gates.functions()
+        findings = await asyncio.to_thread(_findings, review.object, functions)
         causes = [
             Cause(each.field, f"Invalid value: {each.fact}{f'; {each.hint}' if each.hint else ''}")
             for each in findings
@@ -67,12 +69,13 @@ class BlueprintChecks:
             raise invalid(review.kind, review.name, causes)
         review.warnings += [each.fact for each in findings if not each.is_unknown]
 
-    def _findings(self, obj: dict[str, Any]) -> list[BlueprintFinding]:
-        blueprint, _ = blueprint_of(obj)
-        if blueprint is None:
-            # the object violates the schema, and the API server refuses it for that reason
-            return []
-        return list(check_blueprint(blueprint, self._functions))
+
+def _findings(obj: dict[str, Any], functions: Functions) -> list[BlueprintFinding]:
+    blueprint, _ = blueprint_of(obj)
+    if blueprint is None:
+        # the object violates the schema, and the API server refuses it for that reason
+        return []
+    return list(check_blueprint(blueprint, functions))
 
 
 class ActionSetChecks:

@@ -26,11 +26,15 @@ _PATH = "/functions"
 
 def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Contribution:
     """Return the kinds, checks and controllers that this capability adds to a control plane."""
+    from polyver.capability.gates import SYSTEM_NAMESPACE
     from polyver.functions.admission import BLUEPRINTS_WANTED, ActionSetChecks, BlueprintChecks
     from polyver.functions.controllers.actions import ActionSetController, CallLimits
+    from polyver.functions.controllers.gates import FunctionGates
+    from polyver.functions.gates import RECORD
     from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
     from polyver.functions.loading import built_in_functions
     from polyver.functions.registering import functions_data
+    from polyver.functions.rollout_targets import FunctionTargets
     from polyver.kube.http.logs import Log
     from polyver.kube.objects import encode_json
 
@@ -38,9 +42,18 @@ def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Co
     functions, calls = settings.functions or built_in_functions(), settings.calls
     limits, log = CallLimits(seconds=calls.seconds), Log(verbose=True)
     sets = ACTION_SETS.names.plural
+    # Roles cannot restrict the creation of objects to a name.
+    create, is_inside = Right("", "configmaps", ("create",)), around.namespace == SYSTEM_NAMESPACE
+
+    async def served(client: Client) -> bytes:
+        return encode_json(functions_data(await FunctionGates(client, functions).functions()))
+
     return Contribution(
         kinds=(BLUEPRINTS, ACTION_SETS),
-        links=lambda _: [BlueprintChecks(functions), ActionSetChecks()],
+        links=lambda client: [
+            BlueprintChecks(FunctionGates(client, functions)),
+            ActionSetChecks(),
+        ],
         wanted=BLUEPRINTS_WANTED,
         controllers=lambda client: [
             ActionSetController(
@@ -53,12 +66,17 @@ def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Co
             )
         ],
         rights=(
-            Right(BLUEPRINTS.group, BLUEPRINTS.names.plural, ("get",)),
+            Right(BLUEPRINTS.group, BLUEPRINTS.names.plural, READ),
             Right(ACTION_SETS.group, sets, (*READ, "patch")),
             Right(ACTION_SETS.group, f"{sets}/status", ("update",)),
             Right("", "events", ("create",)),
+            Right("", "configmaps", ("get", "update"), RECORD),
+            *(() if is_inside else (create,)),
         ),
-        documents={_PATH: encode_json(functions_data(functions))},
+        rights_inside=(create,) if is_inside else (),
+        namespaces=(SYSTEM_NAMESPACE,),
+        documents={_PATH: served},
+        rollout_targets=lambda client: (FunctionTargets(client, functions),),
         source=lambda: _source(functions),
     )
 

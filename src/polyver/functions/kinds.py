@@ -204,8 +204,14 @@ class PhaseStatus:
     """The version of the function that was chosen when the action started."""
     resolvedReason: str | None
     """The reason why this version was chosen."""
+    rollout: str | None
+    """The rollout that lets the blueprint use this version, if it is not open for all."""
     reason: str | None
     """The reason why this version was chosen. If the phase has failed, the error instead."""
+    startTime: Time | None
+    """The time at which the function was called."""
+    endTime: Time | None
+    """The time at which the function returned or failed. Missing if its call was interrupted."""
     progress: PhaseProgress | None
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.capability.gates import SYSTEM_NAMESPACE
 from polyver.client import Change, GroupVersionResource, Key
 from polyver.core import Dependent, InvalidVersion
 from polyver.core.plain import Object
 from polyver.functions.actions import read_run, wanted_of
-from polyver.functions.blueprints import Phase, blueprint_of, selector_of
+from polyver.functions.blueprints import Phase, blueprint_of, misfitting_versions, selector_of
+from polyver.functions.gates import RECORD, GateRecord, gated, read_record
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.functions.policy import FUNCTIONS
 from polyver.functions.registering import Functions, KnownFunction, UnknownFunction, function_data
@@ -24,6 +26,7 @@ from polyver.web.sources import (
     PageRunStep,
     PageSource,
     PageTable,
+    PublisherKey,
     ReleaseDetails,
     UnresolvedRequest,
     WatchedCollection,
@@ -33,6 +36,7 @@ __all__ = ["FunctionsSource"]
 
 _CAPABILITY = "functions"
 _VERSION = "v1alpha1"
+_CONFIG_MAPS = GroupVersionResource("", "v1", "configmaps")
 _BLUEPRINTS = GroupVersionResource(GROUP, _VERSION, BLUEPRINTS.names.plural)
 _ACTION_SETS = GroupVersionResource(GROUP, _VERSION, ACTION_SETS.names.plural)
 
@@ -43,26 +47,29 @@ class _Blueprint:
     labels: tuple[tuple[str, str], ...]
     phases: tuple[tuple[str, Phase], ...]
     """All phases, each with the name of its action."""
+    misfits: tuple[frozenset[str], ...]
+    """For each phase, the versions that do not take its arguments."""
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class _ActionSet:
-    uid: str
-    labels: tuple[tuple[str, str], ...]
     wishes: tuple[tuple[str, str, str, str], ...]
     """Path, blueprint, name and preferred version of each action that has a preferred version."""
     run: PageRun
 
 
 class FunctionsSource(PageSource):
-    """Page source of the capability functions. The functions never change while polyver runs."""
+    """Page source of the capability functions.
+
+    The functions never change while polyver runs, but the gates of their versions do.
+    """
 
     capability = _CAPABILITY
     description = "functions that blueprints call"
 
     def __init__(self, functions: Functions) -> None:
-        self._functions = functions
+        self._ungated = self._functions = functions
         self._blueprints: dict[Key, _Blueprint] = {}
         self._action_sets: dict[Key, _ActionSet] = {}
         self._wishing: dict[Key, set[Key]] = {}
@@ -72,10 +79,29 @@ class FunctionsSource(PageSource):
         self._book = book
         for known in self._functions:
             book.show(_shown(known))
-        following.follow(self, WatchedCollection(_BLUEPRINTS, _blueprint, self._observe_blueprint))
+        following.follow(
+            self, WatchedCollection(_BLUEPRINTS, self._blueprint, self._observe_blueprint)
+        )
         following.follow(
             self, WatchedCollection(_ACTION_SETS, _action_set, self._observe_action_set)
         )
+        named = f"metadata.name={RECORD}"
+        following.follow(
+            self, WatchedCollection(_CONFIG_MAPS, read_record, self._observe_record, fields=named)
+        )
+
+    async def _observe_record(self, change: Change[GateRecord]) -> None:
+        """Show the functions again, and all that use them, with their new gates."""
+        if change.key.namespace != SYSTEM_NAMESPACE:
+            return
+        self._functions = gated(self._ungated, change.after or {})
+        for known in self._functions:
+            self._book.show(_shown(known))
+        for key, found in self._blueprints.items():
+            name = f"Blueprint {key.namespace}/{key.name}"
+            self._book.ask(_CAPABILITY, name, [*self._of_blueprint(name, found)])
+        for key in self._action_sets:
+            self._ask(key)
 
     async def _observe_blueprint(self, change: Change[_Blueprint]) -> None:
         name = f"Blueprint {change.key.namespace}/{change.key.name}"
@@ -112,23 +138,28 @@ class FunctionsSource(PageSource):
         about = Dependent(name, uid=found.uid, labels=dict(found.labels))
         if found.problem:
             yield UnresolvedRequest(replace(about, at="actions"), "", found.problem)
-        for _, phase in found.phases:
-            yield self._asked(replace(about, at=phase.at), phase, "")
+        for (_, phase), wrong in zip(found.phases, found.misfits, strict=True):
+            yield self._asked(replace(about, at=phase.at), phase, "", wrong)
 
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield a request of the preferred version for each phase without `funcVersion`."""
-        about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
+        """Yield a request of the preferred version for each phase without `funcVersion`.
+
+        Gates apply to the blueprint, so the dependent has its uid and its labels.
+        """
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))
-            for owner, phase in blueprint.phases if blueprint else ():
+            if blueprint is None:
+                continue
+            about = Dependent(_name(key), uid=blueprint.uid, labels=dict(blueprint.labels))
+            for (owner, phase), wrong in zip(blueprint.phases, blueprint.misfits, strict=True):
                 if owner == action and not phase.version:
                     place = f"{at}.preferredVersion, {named} {phase.at}"
-                    yield self._asked(replace(about, at=place), phase, preferred)
+                    yield self._asked(replace(about, at=place), phase, preferred, wrong)
 
     def _asked(
-        self, dependent: Dependent, phase: Phase, preferred: str
+        self, dependent: Dependent, phase: Phase, preferred: str, misfits: Collection[str]
     ) -> LineageRequest | UnresolvedRequest:
         wanted = phase.version or preferred
         text = f"{phase.function}@{wanted}" if wanted else phase.function
@@ -139,8 +170,23 @@ class FunctionsSource(PageSource):
             selector = selector_of(phase, preferred)
         except InvalidVersion as error:
             return UnresolvedRequest(dependent, text, error.fact, error.hint)
+        known = self._functions.known[phase.function]
+        wrong = known.stable is not None and known.stable.name in misfits
         where = LineageKey(_CAPABILITY, phase.function)
-        return LineageRequest(dependent, where, wanted, selector, FUNCTIONS)
+        user = known.dependent(dependent, misfits=wrong)
+        return LineageRequest(user, where, wanted, selector, FUNCTIONS)
+
+    def _blueprint(self, obj: Object) -> _Blueprint:
+        found, findings = blueprint_of(obj)
+        metadata = obj["metadata"]
+        actions = found.actions.values() if found else ()
+        calls = [(action.name, phase) for action in actions for phase in action.calls]
+        # Arguments may be large, and are not displayed.
+        phases = tuple((action, replace(phase, arguments={})) for action, phase in calls)
+        misfits = tuple(misfitting_versions(self._ungated, phase) for _, phase in calls)
+        problem = str(findings[-1].fact) if found is None else ""
+        uid = metadata.get("uid", "")
+        return _Blueprint(uid, _labels(metadata), phases, misfits, problem)
 
 
 def _name(key: Key) -> str:
@@ -151,18 +197,6 @@ def _labels(metadata: Object) -> tuple[tuple[str, str], ...]:
     return tuple((metadata.get("labels") or {}).items())
 
 
-def _blueprint(obj: Object) -> _Blueprint:
-    found, findings = blueprint_of(obj)
-    metadata = obj["metadata"]
-    actions = found.actions.values() if found else ()
-    # Arguments may be large, and are not displayed.
-    phases = tuple(
-        (action.name, replace(phase, arguments={})) for action in actions for phase in action.calls
-    )
-    problem = str(findings[-1].fact) if found is None else ""
-    return _Blueprint(metadata.get("uid", ""), _labels(metadata), phases, problem)
-
-
 def _action_set(obj: Object) -> _ActionSet:
     metadata = obj["metadata"]
     wishes = tuple(
@@ -171,7 +205,7 @@ def _action_set(obj: Object) -> _ActionSet:
         if wanted.spec.get("preferredVersion")
     )
     name = _name(Key(metadata.get("namespace", ""), metadata["name"]))
-    return _ActionSet(metadata.get("uid", ""), _labels(metadata), wishes, _run(name, obj))
+    return _ActionSet(wishes, _run(name, obj))
 
 
 def _run(name: str, obj: Object) -> PageRun:
@@ -222,6 +256,8 @@ def _shown(known: KnownFunction) -> PageLineage:
         known.lineage,
         FUNCTIONS,
         "function",
+        publisher=PublisherKey("polyver.dev", "BlueprintFunction", "", known.name),
+        anyone=known.dependent(Dependent()),
         text=details[data["default"]].text if data["default"] in details else "",
         facts=facts,
         details=details,

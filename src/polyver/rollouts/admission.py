@@ -15,7 +15,7 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, invalid
 from polyver.rollouts.kinds import POLICIES as POLICY_KIND
 from polyver.rollouts.kinds import ROLLOUTS
-from polyver.rollouts.names import CLUSTER_SCOPED, TARGET_KINDS, lineage_of
+from polyver.rollouts.names import BLUEPRINT_FUNCTION, CLUSTER_SCOPED, TARGET_KINDS, lineage_of
 from polyver.rollouts.rules import (
     RULES,
     InvalidRolloutRules,
@@ -92,7 +92,7 @@ class RolloutChecks:
             found += self._target_problems(target, namespace, at)
             if (target.get("name") is None) is (target.get("selector") is None):
                 found.append(Cause(at, "Invalid value: write either name or selector"))
-        return [*found, *self._call_problems(spec, targets)]
+        return [*found, *self._call_problems(spec, targets), *_run_problems(spec, targets)]
 
     def _call_problems(self, spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
         """Refuse checks that count calls, if a target has releases that are not called."""
@@ -112,6 +112,9 @@ class RolloutChecks:
         if kind not in self._enabled:
             told = f"Invalid value: rollouts of {kind[1]} are not enabled on this control plane"
             return [Cause(f"{at}.kind", told)]
+        if kind == BLUEPRINT_FUNCTION and (target.get("selector") or {}).get("matchLabels"):
+            told = "Invalid value: a BlueprintFunction has no labels; write its name, or {}"
+            return [Cause(f"{at}.selector.matchLabels", told)]
         if kind in CLUSTER_SCOPED and namespace != SYSTEM_NAMESPACE:
             told = f"Invalid value: {kind[1]} is targeted from the namespace {SYSTEM_NAMESPACE}"
             return [Cause(at, told)]
@@ -158,11 +161,21 @@ class RolloutChecks:
             return [*found, *(Cause(f"spec.{name}", told) for name in named)]
         if spec.get("policyRef"):
             return found
-        return [
-            *found,
-            *_rules_problems(spec, self._http),
-            *self._call_problems(spec, [spec["target"]]),
-        ]
+        targets = [spec["target"]]
+        found += [*_rules_problems(spec, self._http), *self._call_problems(spec, targets)]
+        return [*found, *_run_problems(spec, targets)]
+
+
+def _run_problems(spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
+    """Refuse a time limit for followers that use a release only when somebody runs them."""
+    if all((each.get("group"), each.get("kind")) != BLUEPRINT_FUNCTION for each in targets):
+        return []
+    told = "Invalid value: nobody has to run a blueprint in time; the limit of a call is "
+    return [
+        Cause(f"spec.checks[{number}].ready.within", f"{told}--function-timeout")
+        for number, each in enumerate(spec.get("checks") or ())
+        if (each.get("ready") or {}).get("within") is not None
+    ]
 
 
 def _rules_problems(spec: dict[str, Any], http: AllowedHttp) -> list[Cause]:

@@ -46,7 +46,11 @@ class CheckedStep:
     def _result(self, number: int, check: RolloutCheck) -> CheckResult:
         if isinstance(check, ReadyCheck):
             seconds = max(0.0, self.now - self.progress.started_at)
-            return check_ready(check, self.counts, seconds=seconds)
+            before = self.progress.observed
+            result = check_ready(check, self.counts, seconds=seconds, before=before)
+            # A step that has passed does not wait for runs that start later.
+            started_later = self.counts.running or self.counts.idle
+            return self._lasting(number, result) if started_later else result
         if isinstance(check, ErrorsCheck):
             return self._lasting(number, self._errors(check))
         if isinstance(check, LatencyCheck):

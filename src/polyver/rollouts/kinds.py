@@ -89,6 +89,8 @@ class ReadyCheckSpec:
     """The duration after which followers that are not healthy count as failing. Default: 10m."""
     failing: Count | None
     """The number of followers that may fail. Default: 0."""
+    minimum: Minimum | None
+    """The number of further followers that each step waits for. Default: 1."""
 
 
 @part
@@ -229,6 +231,7 @@ class RolloutPolicyV1Alpha1:
 @ROLLOUTS.version(
     "v1alpha1",
     columns=[
+        Column("Target", ".spec.target.name", priority=1),
         Column("To", ".spec.to"),
         Column("State", ".status.state"),
         Column("Step", ".status.step"),
@@ -284,6 +287,10 @@ class RolloutV1Alpha1:
             held: int
             waiting: int
             """The followers of the cohort that have not tried the release yet."""
+            idle: int | None
+            """The followers of the cohort that nobody has run with the release yet."""
+            running: int | None
+            """The followers of the cohort that run with the release for the first time."""
 
         class Check:
             name: str

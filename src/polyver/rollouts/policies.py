@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -92,9 +93,14 @@ def rollout_name(lineage: LineageName, release: str) -> str:
 
     >>> rollout_name(LineageName("core.oam.dev", "TraitDefinition", "vela-system", "web"), "1.2.5")
     'web-1.2.5'
+
+    The name of a function may have characters that the name of an object must not have.
+
+    >>> rollout_name(LineageName("polyver.dev", "BlueprintFunction", "", "Kube_Exec"), "v0.2.0")
+    'kube-exec-v0.2.0'
     """
     name = f"{lineage.name}-{release}" if not release.startswith(lineage.name) else release
-    name = name.lower().replace("+", ".")
+    name = re.sub(r"[^-a-z0-9.]", "-", name.lower().replace("+", "."))
     return name if not dns_subdomain_problems(name) else name[:253].strip("-.")
 
 

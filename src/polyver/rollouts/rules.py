@@ -157,7 +157,7 @@ def _check(check: _Data, at: str) -> RolloutCheck:
 def _ready(check: _Data, at: str) -> ReadyCheck:
     within = check.get("within")
     seconds = DEFAULT_CHECK.within if within is None else _seconds(within, f"{at}.within")
-    return ReadyCheck(seconds, check.get("failing") or 0)
+    return ReadyCheck(seconds, check.get("failing") or 0, check.get("minimum") or 1)
 
 
 def _errors(check: _Data, at: str) -> ErrorsCheck:

@@ -64,6 +64,7 @@ def progress_in(status: ReadOnlyObject) -> RolloutProgress:
         memory.get("seenAt", 0.0),
         memory.get("approvedBefore", -1),
         memory.get("beganAt", 0.0),
+        memory.get("observed", 0),
     )
 
 
@@ -85,6 +86,7 @@ def _memory(progress: RolloutProgress) -> dict[str, Any]:
         "seenAt": progress.seen_at,
         "approvedBefore": progress.approved_before if progress.failure else None,
         "beganAt": progress.began_at or None,
+        "observed": progress.observed or None,
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 
@@ -126,7 +128,11 @@ def rollout_status(
 
 def dependents_data(counts: CohortCounts) -> dict[str, int]:
     """Return the numbers of followers as the status has them."""
-    return asdict(counts)
+    found = asdict(counts)
+    for name in ("idle", "running"):  # only for followers that somebody has to run
+        if not found[name]:
+            del found[name]
+    return found
 
 
 def _exposure(exposure: Exposure) -> dict[str, Any]:

@@ -33,6 +33,9 @@ class WatchedCollection(Generic[T]):
     """Returns the data of an object that the informer keeps in memory."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
+    namespace: str = ""
+    fields: str = ""
+    """The field selector of the watched objects."""
 
 
 class PageSource(ABC):
@@ -89,6 +92,8 @@ class PageInformers:
             keep=keep,
             handler=observe,
             metadata=watched.metadata,
+            namespace=watched.namespace,
+            fields=watched.fields,
         )
         task = asyncio.create_task(informer.run())
         self._informers[key] = (informer, task)

@@ -16,6 +16,7 @@ from math import inf
 from time import monotonic
 from urllib.parse import parse_qs
 
+from polyver.core import PolyverError
 from polyver.kube.http.health import Checks, health
 from polyver.kube.http.http import (
     BodyTooLarge,
@@ -118,7 +119,7 @@ class WebhookApp:
         log: Log | None = None,
         most_body: int = MOST_BODY,
         memory: int | None = None,
-        documents: Mapping[str, bytes] | None = None,
+        documents: Mapping[str, Callable[[], Awaitable[bytes]]] | None = None,
     ) -> None:
         """Create the application.
 
@@ -193,11 +194,18 @@ class WebhookApp:
         if "POST" in allowed:
             return await self._review(scope, receive, held)
         if path in self._documents:
-            return HttpResponse(200, [("content-type", "application/json")], self._documents[path])
+            return await self._document(path)
         if path == "/metrics":
             return self._metrics.response()
         query = scope["query_string"].decode("latin-1")
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
+
+    async def _document(self, path: str) -> HttpResponse:
+        try:
+            body = await self._documents[path]()
+        except PolyverError as error:
+            return _refusal(503, "ServiceUnavailable", str(error))
+        return HttpResponse(200, [("content-type", "application/json")], body)
 
     async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
         """Answer a review; its memory is reserved until the caller closes `held`."""

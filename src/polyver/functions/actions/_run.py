@@ -69,6 +69,12 @@ class PhaseRun:
     """Why this version was chosen. If the phase fails, this text stays unchanged."""
     secret: str = ""
     """Name of the Secret with the sensitive outputs; empty if there are no sensitive outputs."""
+    rollout: str = ""
+    """The rollout that lets the blueprint use this version; empty if the version is open."""
+    started: str = ""
+    """The time at which the function was called; empty before that."""
+    ended: str = ""
+    """The time at which the function returned or failed; empty if the call was interrupted."""
 
     @property
     def explanation(self) -> str:
@@ -221,6 +227,9 @@ def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
         status.get("output"),
         status.get("resolvedReason") or "",
         status.get("outputSecret") or "",
+        status.get("rollout") or "",
+        status.get("startTime") or "",
+        status.get("endTime") or "",
     )
 
 
@@ -266,7 +275,10 @@ def _phase_status(phase: PhaseRun) -> dict[str, Any]:
     found: dict[str, Any] = {"name": phase.name, "state": phase.state.value}
     found |= {"resolvedVersion": phase.version} if phase.version else {}
     found |= {"resolvedReason": phase.chosen} if phase.chosen else {}
+    found |= {"rollout": phase.rollout} if phase.rollout else {}
     found |= {"reason": phase.reason} if phase.reason else {}
+    found |= {"startTime": phase.started} if phase.started else {}
+    found |= {"endTime": phase.ended} if phase.ended else {}
     found |= {"outputSecret": phase.secret} if phase.secret else {}
     return found | ({"output": fresh(phase.output)} if phase.output is not None else {})
 
@@ -351,9 +363,9 @@ def _place(action: ActionRun, state: RunState) -> int | None:
     return next(found, None)
 
 
-def called(action: ActionRun, place: int) -> ActionRun:
+def called(action: ActionRun, place: int, *, now: str = "") -> ActionRun:
     """Return the state of the action to store before the function of a phase is called."""
-    call = replace(action.calls[place], state=RunState.RUNNING)
+    call = replace(action.calls[place], state=RunState.RUNNING, started=now)
     return replace(action.with_call(place, call), state=RunState.RUNNING, waiting=None)
 
 
@@ -363,7 +375,7 @@ def waits(action: ActionRun, waiting: QueuePosition) -> ActionRun:
 
 
 def returned(
-    action: ActionRun, place: int, output: Mapping[str, Any], *, secret: str = ""
+    action: ActionRun, place: int, output: Mapping[str, Any], *, secret: str = "", now: str = ""
 ) -> ActionRun:
     """Return the state of the action after the function of a phase has returned `output`.
 
@@ -372,16 +384,20 @@ def returned(
     call = action.calls[place]
     if action.state.is_over or call.state is not RunState.RUNNING:
         return action
-    ended = replace(call, state=RunState.COMPLETE, output=output, secret=secret)
+    ended = replace(call, state=RunState.COMPLETE, output=output, secret=secret, ended=now)
     return action.with_call(place, ended)
 
 
-def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
-    """Return the state of the action after the call of a phase has failed, or could not be made."""
+def failed(action: ActionRun, place: int, reason: str, *, now: str = "") -> ActionRun:
+    """Return the state of the action after the call of a phase has failed, or could not be made.
+
+    `now` is the time at which the function failed. It is empty if the function was not called, or
+    if its call was interrupted.
+    """
     call = action.calls[place]
     if action.state.is_over or call.state.is_over:
         return action
-    ended = replace(call, state=RunState.FAILED, reason=reason)
+    ended = replace(call, state=RunState.FAILED, reason=reason, ended=now)
     return replace(action.with_call(place, ended), state=RunState.RUNNING, waiting=None)
 
 

@@ -18,6 +18,7 @@ from polyver.functions.blueprints import (
     ResolvedAction,
     ResolvedPhase,
     resolve_action,
+    rollout_of,
 )
 from polyver.functions.blueprints.templates import ProvidedNames, template_problems
 from polyver.functions.registering import Functions, implementation
@@ -207,4 +208,5 @@ def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterat
 
 def _phase(resolved: ResolvedPhase) -> PhaseRun:
     why = resolved.resolution.reason
-    return PhaseRun(resolved.phase.name, resolved.version, why, chosen=why)
+    rollout = rollout_of(resolved.resolution)
+    return PhaseRun(resolved.phase.name, resolved.version, why, chosen=why, rollout=rollout)

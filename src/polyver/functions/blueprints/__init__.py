@@ -5,9 +5,11 @@ from polyver.functions.blueprints._resolution import (
     PhaseRefused,
     ResolvedAction,
     ResolvedPhase,
+    misfitting_versions,
     resolution_of,
     resolve_action,
     resolve_phase,
+    rollout_of,
     selector_of,
 )
 from polyver.functions.blueprints._spec import (
@@ -26,6 +28,7 @@ from polyver.functions.blueprints._validation import (
     check_blueprint,
     losses_at,
     losses_between,
+    new_errors,
     uses_in,
 )
 
@@ -46,10 +49,13 @@ __all__ = [
     "check_blueprint",
     "losses_at",
     "losses_between",
+    "misfitting_versions",
+    "new_errors",
     "requests_in",
     "resolution_of",
     "resolve_action",
     "resolve_phase",
+    "rollout_of",
     "selector_of",
     "uses_in",
 ]

@@ -3,6 +3,9 @@
 A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls the first version of
 this list that the function has: the `preferredVersion` of the action in the ActionSet, the stable
 version, v0.0.0. If one phase cannot be resolved, no phase of the action is called.
+
+While a rollout holds the stable version, it applies only to the blueprints that its gate admits. A
+blueprint whose arguments the held version does not take keeps the version that was stable before.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from polyver.core import (
     InvalidVersion,
     NoMatch,
     PolyverError,
+    Release,
     Resolution,
     Selector,
     SemVer,
@@ -26,7 +30,7 @@ from polyver.functions.blueprints._spec import Blueprint, ParsedAction, Phase
 from polyver.functions.policy import FUNCTIONS
 from polyver.functions.registering.arguments import ArgumentProblem
 from polyver.functions.registering.function import Function
-from polyver.functions.registering.functions import Functions, UnknownFunction
+from polyver.functions.registering.functions import Functions, KnownFunction, UnknownFunction
 from polyver.languages.values.manifests import dotted
 
 __all__ = [
@@ -36,10 +40,13 @@ __all__ = [
     "ResolvedAction",
     "ResolvedPhase",
     "about_phase",
+    "misfitting_versions",
     "refusals_of",
     "resolution_of",
     "resolve_action",
     "resolve_phase",
+    "resolved_with",
+    "rollout_of",
     "selector_of",
 ]
 
@@ -144,7 +151,7 @@ def resolve_phase(
 
     Raise ActionRefused with all problems of the phase.
     """
-    found = _chosen(functions, phase, preferred, at)
+    found = _chosen(functions, blueprint, phase, preferred, at)
     if isinstance(found, RefusalReason):
         raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
     function = functions.get(phase.function).implementation(found.release)
@@ -160,10 +167,10 @@ def resolve_phase(
 
 
 def refusals_of(
-    functions: Functions, phase: Phase, *, preferred: str = ""
+    functions: Functions, blueprint: Blueprint, phase: Phase
 ) -> Iterator[RefusalReason]:
-    """Yield all reasons why a phase cannot run."""
-    found = _chosen(functions, phase, preferred, "")
+    """Yield all reasons why a phase of a blueprint cannot run."""
+    found = _chosen(functions, blueprint, phase, "", "")
     if isinstance(found, RefusalReason):
         yield found
         return
@@ -180,23 +187,55 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
     return Exact(SemVer.complete(preferred), wish=True) if preferred else UNSPECIFIED
 
 
-def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
-    """Resolve the function version of a phase without checking the phase's arguments.
+def resolution_of(
+    functions: Functions, phase: Phase, *, preferred: str = "", user: Dependent | None = None
+) -> Resolution:
+    """Resolve the function version of a phase without refusing the phase's arguments.
 
-    Raise UnknownFunction, InvalidVersion, or NoMatch if the function has no such version.
+    `user` is the dependent of the blueprint, to which gates apply. Raise UnknownFunction,
+    InvalidVersion, or NoMatch if the function has no such version.
     """
-    selector = selector_of(phase, preferred)
-    known = functions.get(phase.function)
-    return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+    user = user or Dependent(at=dotted(phase.path))
+    return resolved_with(functions.get(phase.function), phase, selector_of(phase, preferred), user)
+
+
+def resolved_with(
+    known: KnownFunction, phase: Phase, selector: Selector, user: Dependent
+) -> Resolution:
+    """Resolve the version of a function for a phase of the user; raise NoMatch if there is none."""
+    wrong = bool(known.earlier) and known.stable is not None and misfits(known, phase, known.stable)
+    return resolve(known.lineage, selector, FUNCTIONS, known.dependent(user, misfits=wrong))
+
+
+def misfits(known: KnownFunction, phase: Phase, release: Release) -> bool:
+    """Report whether a version of a function does not take the arguments of a phase."""
+    assert isinstance(release.version, SemVer)
+    code = known.code.get(release.version)
+    return code is not None and any(code.check(phase.arguments))
+
+
+def misfitting_versions(functions: Functions, phase: Phase) -> frozenset[str]:
+    """Return the versions of a phase's function that do not take the arguments of the phase."""
+    known = functions.known.get(phase.function)
+    if known is None:
+        return frozenset()
+    return frozenset(each.name for each in known.lineage if misfits(known, phase, each))
+
+
+def rollout_of(found: Resolution) -> str:
+    """Return the rollout that lets a follower use its version; empty if there is none."""
+    selector, gate = found.question.selector, found.release.gate
+    is_follower = not isinstance(selector, Exact) or selector.wish
+    return gate.rollout if gate is not None and is_follower else ""
 
 
 def _chosen(
-    functions: Functions, phase: Phase, preferred: str, at: str
+    functions: Functions, blueprint: Blueprint, phase: Phase, preferred: str, at: str
 ) -> Resolution | RefusalReason:
     field = (*phase.path, "funcVersion") if phase.version else phase.path
     at = "" if phase.version else at
     try:
-        return resolution_of(functions, phase, preferred=preferred)
+        return resolution_of(functions, phase, preferred=preferred, user=blueprint.user(phase))
     except UnknownFunction as error:
         return RefusalReason(error.fact, (*phase.path, "func"), error.hint)
     except InvalidVersion as error:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from polyver.apis.declaring import Kind
-from polyver.core import PolyverError, listed
+from polyver.core import Dependent, PolyverError, listed
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.kube.objects import Document, encode_json, load_manifests, objects_of
 from polyver.kube.objects.codec import prepare
@@ -114,10 +114,19 @@ class Blueprint:
     namespace: str
     actions: Mapping[str, ParsedAction]
     document: Document
+    uid: str = ""
+    """The uid of the object; empty if it was read from a file."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def user(self, phase: Phase) -> Dependent:
+        """Return the dependent that uses the function of a phase."""
+        return Dependent(
+            f"Blueprint {self.label}", dotted(phase.path), uid=self.uid, labels=self.labels
+        )
 
     def finding(
         self, fact: str, *path: str | int, hint: str = "", is_error: bool = True
@@ -149,6 +158,8 @@ class _Names(Struct, rename="camel", frozen=True):
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
 
 
 class _Head(Struct):
@@ -204,7 +215,9 @@ def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Blueprint
         deferred = written.get("deferPhase")
         last = Phase.of(deferred, (*path, "deferPhase")) if deferred else None
         actions[name] = ParsedAction(name, phases, last, written)
-    return Blueprint(head.name, head.metadata.namespace, actions, document), findings
+    names = head.metadata
+    made = Blueprint(head.name, names.namespace, actions, document, names.uid, names.labels or {})
+    return made, findings
 
 
 def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, ActionVersionRequest]]:

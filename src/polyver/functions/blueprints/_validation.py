@@ -15,9 +15,13 @@ from polyver.core import (
     Selector,
     SemVer,
     affected,
-    resolve,
 )
-from polyver.functions.blueprints._resolution import about_phase, refusals_of, selector_of
+from polyver.functions.blueprints._resolution import (
+    about_phase,
+    refusals_of,
+    resolved_with,
+    selector_of,
+)
 from polyver.functions.blueprints._spec import (
     ActionVersionRequest,
     Blueprint,
@@ -32,7 +36,15 @@ from polyver.languages.values.manifests import dotted
 
 UNTIL = " is known only at run time"
 """The end of each message about a value that is not known before the action runs."""
-__all__ = ["UNTIL", "PhaseFunctionUse", "check_blueprint", "losses_at", "losses_between", "uses_in"]
+__all__ = [
+    "UNTIL",
+    "PhaseFunctionUse",
+    "check_blueprint",
+    "losses_at",
+    "losses_between",
+    "new_errors",
+    "uses_in",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +87,10 @@ def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Blue
         yield from _doubled(blueprint, action.calls)
         for phase in action.calls:
             about = about_phase(blueprint, action.name, phase)
-            for refusal in refusals_of(functions, phase):
+            for refusal in refusals_of(functions, blueprint, phase):
                 fact = f"{about}: {refusal.fact}"
                 yield blueprint.finding(fact, *refusal.path, hint=refusal.hint)
-            for warning in _warnings(functions, phase):
+            for warning in _warnings(functions, blueprint, phase):
                 path = (*phase.path, "funcVersion" if phase.version else "func")
                 yield blueprint.finding(f"{about}: {warning}", *path, is_error=False)
 
@@ -91,7 +103,7 @@ def _templates(
     # The package is imported only if there is a template, because the import takes long.
     from polyver.functions.blueprints.templates import template_problems
 
-    called = [_implementation(functions, phase) for phase in action.calls]
+    called = [_implementation(functions, blueprint, phase) for phase in action.calls]
     for each in template_problems(action.written, called):
         about = _about(blueprint, action, each.path)
         fact = f"{each.fact}{UNTIL}" if each.is_unknown else f"{about}: {each.fact}"
@@ -108,9 +120,9 @@ def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]
     return f"blueprint {blueprint.label}, action {action.name}, {path[0]}"
 
 
-def _implementation(functions: Functions, phase: Phase) -> Function | None:
+def _implementation(functions: Functions, blueprint: Blueprint, phase: Phase) -> Function | None:
     """Return the Python function that a phase would call; None if there is none."""
-    found = _attempt(functions, phase, "")
+    found = _attempt(functions, blueprint, phase, "")
     if not isinstance(found, Resolution):
         return None
     assert isinstance(found.release.version, SemVer)
@@ -127,9 +139,20 @@ def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Blueprin
             yield blueprint.finding(fact, *phase.path, "name", hint=hint)
 
 
-def _warnings(functions: Functions, phase: Phase) -> tuple[str, ...]:
-    found = _attempt(functions, phase, "")
+def _warnings(functions: Functions, blueprint: Blueprint, phase: Phase) -> tuple[str, ...]:
+    found = _attempt(functions, blueprint, phase, "")
     return found.warnings if isinstance(found, Resolution) else ()
+
+
+def new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> list[BlueprintFinding]:
+    """Return the errors that a blueprint has with `after` and does not have with `before`.
+
+    `polyver functions promote` and the preflight of a rollout find with it the blueprints that a
+    promoted version would break.
+    """
+    was = {each.path for each in check_blueprint(blueprint, before) if each.is_error}
+    found = [each for each in check_blueprint(blueprint, after) if each.is_error]
+    return [each for each in found if each.path not in was]
 
 
 def losses_at(
@@ -181,7 +204,7 @@ def uses_in(
             for phase in action.calls:
                 # If a phase has a `funcVersion`, the preferred versions have no effect on it.
                 for asker, preferred in wishes[:1] if phase.version else wishes:
-                    found = _attempt(functions, phase, preferred)
+                    found = _attempt(functions, blueprint, phase, preferred)
                     if found is not None:
                         selector = selector_of(phase, preferred)
                         yield PhaseFunctionUse(
@@ -200,7 +223,9 @@ def _wishes(
         yield f"{each.namespace}/{each.action_set}".removeprefix("/"), each.preferred
 
 
-def _attempt(functions: Functions, phase: Phase, preferred: str) -> Resolution | NoMatch | None:
+def _attempt(
+    functions: Functions, blueprint: Blueprint, phase: Phase, preferred: str
+) -> Resolution | NoMatch | None:
     """Resolve a phase. Return None if its function is unknown, or its requested version invalid.
 
     Return the error if no version matches.
@@ -210,7 +235,7 @@ def _attempt(functions: Functions, phase: Phase, preferred: str) -> Resolution |
         return None
     try:
         selector = selector_of(phase, preferred)
-        return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+        return resolved_with(known, phase, selector, blueprint.user(phase))
     except NoMatch as error:
         return error
     except InvalidVersion:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from polyver.cli.exit_codes import RequestRefused
 from polyver.cli.output import warn
 from polyver.core import Lineage, SemVer, Stage, listed
-from polyver.functions.blueprints import Blueprint, BlueprintFinding, check_blueprint
+from polyver.functions.blueprints import new_errors
 from polyver.functions.catalogue import FunctionCatalogue
 from polyver.functions.commands.blueprints import known_blueprints
 from polyver.functions.registering import Function, Functions, KnownFunction
@@ -37,7 +37,7 @@ def check_promotion(
     broken = [
         str(finding)
         for blueprint in known_blueprints(users)
-        for finding in _new_errors(blueprint, known, promoted)
+        for finding in new_errors(blueprint, known, promoted)
     ]
     changes = _changed_arguments(function, lineage)
     if broken and not force:
@@ -64,15 +64,6 @@ def _with_lineage(
     releases = Lineage(lineage.name, [*lineage, *unlisted])
     moved = replace(function, lineage=releases, catalogue=catalogue)
     return replace(known, known={**known.known, function.name: moved})
-
-
-def _new_errors(
-    blueprint: Blueprint, before: Functions, after: Functions
-) -> list[BlueprintFinding]:
-    """Return the errors that a blueprint has after the promotion and does not have now."""
-    was = {each.path for each in check_blueprint(blueprint, before) if each.is_error}
-    found = [each for each in check_blueprint(blueprint, after) if each.is_error]
-    return [each for each in found if each.path not in was]
 
 
 def _changed_arguments(function: KnownFunction, after: Lineage) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -179,11 +180,18 @@ def _rows(function: dict[str, Any]) -> list[tuple[str, ...]]:
         (
             function["name"],
             each["version"],
-            each["stage"] + ("" if each["registered"] or _is_gone(each) else ", without code"),
+            ", ".join([each["stage"], *_remarks(each)]),
             *(each.get(name, "") for name in ("since", "removedIn", "use")),
         )
         for each in function["versions"]
     ]
+
+
+def _remarks(version: dict[str, Any]) -> Iterator[str]:
+    if not version["registered"] and not _is_gone(version):
+        yield "without code"
+    if "gate" in version:
+        yield str(version["gate"]["text"])
 
 
 def _is_gone(version: dict[str, Any]) -> bool:

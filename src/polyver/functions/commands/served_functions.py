@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyver.capability.gates import gate_from_data
 from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.output import warn
 from polyver.core import InvalidVersion, Lineage, Notes, PolyverError, Release, SemVer, Stage
 from polyver.functions.loading import load_known
 from polyver.functions.registering import (
+    ANYTHING,
+    ArgumentField,
     Arguments,
     Function,
     Functions,
@@ -122,8 +125,19 @@ def _known(data: dict[str, Any], server: str) -> KnownFunction:
     for each, release in zip(data.get("versions") or (), releases, strict=True):
         version = release.version
         if each.get("registered") and isinstance(version, SemVer):
-            code[version] = Function(name, version, _elsewhere, Arguments(()), server)
-    return KnownFunction(Lineage(name, releases, versioned=bool(data.get("versioned"))), code)
+            code[version] = Function(name, version, _elsewhere, _arguments(each), server)
+    lineage = Lineage(name, releases, versioned=bool(data.get("versioned")))
+    earlier = [lineage.get(each) for each in data.get("earlier") or ()]
+    return KnownFunction(lineage, code, earlier=tuple(each for each in earlier if each))
+
+
+def _arguments(data: dict[str, Any]) -> Arguments:
+    """Return the arguments of a version by their names. Their types are not compared here."""
+    fields = [
+        ArgumentField(each["name"], each["name"], ANYTHING, bool(each.get("required")))
+        for each in data.get("arguments") or ()
+    ]
+    return Arguments(tuple(fields), ANYTHING if "furtherArguments" in data else None)
 
 
 def _elsewhere(*_: object) -> None:
@@ -133,7 +147,9 @@ def _elsewhere(*_: object) -> None:
 def _release(data: dict[str, Any]) -> Release:
     notes = Notes(_date(data, "since"), _date(data, "removedIn"), use=data.get("use") or "")
     version = SemVer.complete(data["version"])
-    return Release(version, stage=Stage(data["stage"]), notes=notes, name=data["version"])
+    gate = gate_from_data(data["gate"]) if "gate" in data else None
+    name = data["version"]
+    return Release(version, stage=Stage(data["stage"]), gate=gate, notes=notes, name=name)
 
 
 def _date(data: dict[str, Any], name: str) -> SemVer | None:

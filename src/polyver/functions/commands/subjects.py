@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from polyver.cli.output import OutputFormat, emit, print_lines, print_table, war
 from polyver.core import PolyverError, Resolution
 from polyver.functions.actions import ActionSetRun, read_run, wanted_of
 from polyver.functions.blueprints import (
+    Blueprint,
     Phase,
     PhaseFunctionUse,
     blueprint_of,
@@ -83,16 +84,28 @@ def _why_action_set(question: WhyQuestion) -> None:
         raise UnknownName(f"there is no ActionSet {inside}/{question.name}", at=access.server)
     run = read_run(found)
     recorded = run is not None and bool(run.actions)
-    rows = list(_recorded(run, known) if run and recorded else _asked(found, context, known))
+    if run and recorded:
+        inside = found["metadata"]["namespace"]
+        rows = list(_recorded(run, known, lambda name: _blueprint(context, name, inside)))
+    else:
+        rows = list(_asked(found, context, known))
     _print_phases(rows, run, question.output, explain=question.explain)
 
 
-def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
+def _blueprint(context: str, name: str, namespace: str) -> Blueprint | None:
+    _, obj = object_on(context, BLUEPRINTS, name, namespace)
+    return blueprint_of(obj)[0] if obj is not None else None
+
+
+def _recorded(
+    run: ActionSetRun, known: Functions, blueprints: Callable[[str], Blueprint | None]
+) -> Iterator[_Row]:
     for action in run.actions:
+        blueprint = blueprints(action.blueprint)
         preferred = action.snapshot.get("spec", {}).get("preferredVersion") or ""
         for place, call in enumerate(action.calls):
             phase = action.written(place)
-            now, told, rejected = _now(known, phase, preferred)
+            now, told, rejected = _now(known, blueprint, phase, preferred)
             yield _Row(
                 action.name,
                 action.label(place),
@@ -114,8 +127,7 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
     """
     for wanted in wanted_of(found):
         inside = found["metadata"]["namespace"]
-        _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
-        blueprint = blueprint_of(obj)[0] if obj is not None else None
+        blueprint = _blueprint(context, wanted.blueprint, inside)
         if blueprint is None or wanted.name not in blueprint.actions:
             warn(f"blueprint {wanted.blueprint} or its action {wanted.name} does not exist")
             continue
@@ -123,18 +135,19 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
         for phase in blueprint.action(wanted.name).calls:
             asks = phase.version or preferred
             about = (wanted.name, phase.label, phase.function, asks, "", "", "")
-            yield _Row(*about, *_now(known, phase, preferred))
+            yield _Row(*about, *_now(known, blueprint, phase, preferred))
 
 
 def _now(
-    known: Functions, phase: Phase, preferred: str
+    known: Functions, blueprint: Blueprint | None, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
     """Return the version that a phase would use now, the reason, and the versions not chosen.
 
     If the phase cannot be resolved, the version is empty and the reason is the error.
     """
     try:
-        found = resolution_of(known, phase, preferred=preferred)
+        user = blueprint.user(phase) if blueprint is not None else None
+        found = resolution_of(known, phase, preferred=preferred, user=user)
     except PolyverError as error:
         return "", str(error), ()
     rejected = tuple((each.release.name, each.why) for each in found.rejected)

@@ -32,8 +32,8 @@ from polyver.functions.actions import (
 )
 from polyver.functions.blueprints import Blueprint, blueprint_of
 from polyver.functions.blueprints.templates import WORKLOADS
+from polyver.functions.controllers.gates import FunctionGates
 from polyver.functions.kinds import BLUEPRINTS, GROUP
-from polyver.functions.registering import Functions
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.masking import Masks
@@ -225,7 +225,7 @@ def is_final(error: PolyverError) -> bool:
 
 
 async def begun(
-    client: Client, action_set: Object, functions: Functions, *, time: str
+    client: Client, action_set: Object, gates: FunctionGates, *, time: str
 ) -> ActionSetRun:
     """Read the blueprints and objects of an ActionSet, and return its new run.
 
@@ -234,6 +234,7 @@ async def begun(
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
     try:
+        functions = await gates.functions()
         blueprints: dict[str, Blueprint] = {}
         for name in sorted({each.blueprint for each in wanted if each.blueprint}):
             found = await find(client, _BLUEPRINTS, name, namespace)

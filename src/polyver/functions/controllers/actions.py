@@ -47,6 +47,7 @@ from polyver.functions.controllers.calls import (
     FunctionCaller,
     FunctionCallFailed,
 )
+from polyver.functions.controllers.gates import FunctionGates
 from polyver.functions.kinds import ACTION_SETS, GROUP
 from polyver.functions.registering import Function, Functions, implementation
 from polyver.functions.runtime.calls import CallLimits
@@ -93,6 +94,7 @@ class ActionSetController(Controller[Key]):
     ) -> None:
         self._client = client
         self._functions = functions
+        self._gates = FunctionGates(client, functions)
         self._clock = clock or SystemClock()
         self._limits = limits or CallLimits()
         self._allows = allows
@@ -160,8 +162,7 @@ class ActionSetController(Controller[Key]):
     # Start.
 
     async def _start(self, action_set: Object) -> None:
-        time = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        run = await begun(self._client, action_set, self._functions, time=time)
+        run = await begun(self._client, action_set, self._gates, time=self._now())
         if self._is_too_large(run):
             run = machine.refused("its actions are too large to be recorded in its status")
         if run.actions:
@@ -169,6 +170,9 @@ class ActionSetController(Controller[Key]):
         await self._warn(action_set, run.warnings)
         await self._tell_end(action_set, run)
         await _Written(self, action_set, run).store(run)
+
+    def _now(self) -> str:
+        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     async def _warn(self, action_set: Object, warnings: Sequence[str]) -> None:
         for warning in warnings:
@@ -304,7 +308,7 @@ class ActionSetController(Controller[Key]):
             reason = _short(known.masks[number].mask(str(error)))
             await written.store_action(number, machine.failed(action, place, reason))
             return None
-        await written.store_action(number, machine.called(action, place))
+        await written.store_action(number, machine.called(action, place, now=self._now()))
         # From here on, the call may have started. The stored state shows this even after a crash.
         phase, key = action.label(place), f"{written.uid}-{number}-{place}"
         inside, now = written.namespace, self._clock.now()
@@ -350,7 +354,8 @@ class ActionSetController(Controller[Key]):
             # Store a failure: an ActionSet without a stored result would never be reconciled again.
             trace = masks.mask("".join(traceback.format_exception(error)))
             self._log.warning("a phase ended because of a bug", actionset=written.name, trace=trace)
-            bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
+            reason = f"this is a bug in polyver: {error!r}"
+            bug = partial(_without_output, reason=reason, now=self._now())
             await self._store_end(written, call.number, _always(call.number, bug), masks)
         finally:
             call.call.log.close()
@@ -369,7 +374,10 @@ class ActionSetController(Controller[Key]):
             if failure.trace:
                 trace = call.masks.mask(failure.trace)
                 self._log.warning("a function failed", function=call.function.label, trace=trace)
-            return _always(due.number, lambda action: machine.failed(action, place, reason))
+            now = self._now()
+            return _always(
+                due.number, lambda action: machine.failed(action, place, reason, now=now)
+            )
         except asyncio.CancelledError:
             alive = known.alive.get(due.number)
             stopped = alive.reason if alive is not None and alive.task is own else ""
@@ -379,10 +387,15 @@ class ActionSetController(Controller[Key]):
                 raise
             own.uncancel()
             return _always(due.number, lambda action: machine.failed(action, place, stopped))
-        return partial(self._returned, due, output, known)
+        return partial(self._returned, due, output, known, self._now())
 
     async def _returned(
-        self, due: _Due, output: Mapping[str, Any], known: RunningActionSet, written: _Written
+        self,
+        due: _Due,
+        output: Mapping[str, Any],
+        known: RunningActionSet,
+        now: str,
+        written: _Written,
     ) -> ActionRun:
         """Store sensitive outputs of a phase in a Secret. Return the action after this phase."""
         action, place, call = written.run.actions[due.number], due.place, due.call
@@ -393,7 +406,7 @@ class ActionSetController(Controller[Key]):
             known.outputs[due.number][place] = hidden
             part = f"{due.number}-{place}"
             secret = await self._secrets.write(written.action_set, part, hidden)
-        return machine.returned(action, place, shown, secret=secret)
+        return machine.returned(action, place, shown, secret=secret, now=now)
 
     async def _store_end(
         self, written: _Written, number: int, change: _Change, masks: Masks
@@ -409,16 +422,16 @@ class ActionSetController(Controller[Key]):
                 now = _Written(self, found, run)
                 ended = run.with_action(number, await change(now))
                 if self._is_too_large(ended):
-                    ended = run.with_action(
-                        number, _without_output(run.actions[number], reason=_TOO_LARGE)
-                    )
+                    large = partial(_without_output, reason=_TOO_LARGE, now=self._now())
+                    ended = run.with_action(number, large(run.actions[number]))
                 await now.store(ended)
             except PolyverError as error:
                 failures += 1
                 said = masks.mask(str(error))
                 if _is_untaken(error):
                     reason = f"its result cannot be stored: {said}"
-                    change = _always(number, partial(_without_output, reason=reason))
+                    untaken = partial(_without_output, reason=reason, now=self._now())
+                    change = _always(number, untaken)
                 elif not isinstance(error, ApiError) or error.code != 409:
                     fact = "the result of a phase cannot be stored yet"
                     self._log.warning(fact, actionset=written.name, error=said)
@@ -556,10 +569,10 @@ def _uid(action_set: Object) -> str:
     return str(action_set["metadata"]["uid"])
 
 
-def _without_output(action: ActionRun, *, reason: str) -> ActionRun:
+def _without_output(action: ActionRun, *, reason: str, now: str) -> ActionRun:
     """Fail the running phase of an action, because the output of the phase cannot be stored."""
     running = [n for n, call in enumerate(action.calls) if call.state is machine.RunState.RUNNING]
-    return machine.failed(action, running[0], _short(reason)) if running else action
+    return machine.failed(action, running[0], _short(reason), now=now) if running else action
 
 
 def _short(reason: str) -> str:

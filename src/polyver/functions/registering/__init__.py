@@ -2,7 +2,13 @@
 
 from polyver.functions.registering._hints import Alias, Description, InvalidFunction, Unrendered
 from polyver.functions.registering._registry import Registry, register
-from polyver.functions.registering.arguments import ArgumentProblem, Duration, InvalidDuration
+from polyver.functions.registering._types import ArgumentField
+from polyver.functions.registering.arguments import (
+    ANYTHING,
+    ArgumentProblem,
+    Duration,
+    InvalidDuration,
+)
 from polyver.functions.registering.function import (
     Arguments,
     Function,
@@ -22,7 +28,9 @@ from polyver.functions.registering.functions import (
 )
 
 __all__ = [
+    "ANYTHING",
     "Alias",
+    "ArgumentField",
     "ArgumentProblem",
     "Arguments",
     "Description",

@@ -13,8 +13,11 @@ from typing import Any
 
 import msgspec
 
+from polyver.capability.gates import gate_data
 from polyver.core import (
     UNSPECIFIED,
+    Dependent,
+    FailedMove,
     Lineage,
     NoMatch,
     PolyverError,
@@ -59,10 +62,32 @@ class KnownFunction:
     code: Mapping[SemVer, Function]
     """The Python code of each version. Empty if only a catalogue lists the function."""
     catalogue: FunctionCatalogue | None = None
+    earlier: tuple[Release, ...] = ()
+    """While a rollout holds the stable version: the versions that were stable before, the newest
+    first. They have their gates, too.
+    """
 
     @property
     def name(self) -> str:
         return self.lineage.name
+
+    @property
+    def stable(self) -> Release | None:
+        """The stable version of the catalogue, whether a rollout holds it or not."""
+        return next((each for each in self.lineage if each.stage is Stage.STABLE), None)
+
+    def dependent(self, user: Dependent, *, misfits: bool = False) -> Dependent:
+        """Return the user, pinned to the version that it keeps while the stable one is held.
+
+        `misfits` is True if the stable version does not take the arguments of the user. Then the
+        user keeps its version even if the rollout admits it.
+        """
+        kept = (each for each in self.earlier if each.gate is None or each.gate.admits(user))
+        release, stable = next(kept, None), self.stable
+        if release is None or stable is None:
+            return user
+        failed = FailedMove(stable.pin) if misfits else None
+        return replace(user, pin=release.pin, failed_move=failed)
 
     def implementation(self, release: Release) -> Function:
         """Return the Python code of a version."""
@@ -295,12 +320,15 @@ def function_data(known: KnownFunction) -> dict[str, Any]:
     """Convert one function to plain data. Its versions are in ascending order."""
     found: dict[str, Any] = {"name": known.name}
     try:
-        found["default"] = resolve(known.lineage, UNSPECIFIED, FUNCTIONS).release.name
+        anyone = known.dependent(Dependent())
+        found["default"] = resolve(known.lineage, UNSPECIFIED, FUNCTIONS, anyone).release.name
     except NoMatch:
         found["default"] = None
     if known.catalogue is not None:
         found["release"] = str(known.catalogue.now)
     found["versioned"] = known.lineage.versioned
+    if known.earlier:
+        found["earlier"] = [each.name for each in known.earlier]
     found["versions"] = [_version(known, release) for release in known.lineage]
     return found
 
@@ -314,6 +342,8 @@ def _version(known: KnownFunction, release: Release) -> dict[str, Any]:
     found |= {name: str(date) for name, date in dates.items() if date is not None}
     if notes.use:
         found["use"] = notes.use
+    if release.gate is not None:
+        found["gate"] = {**gate_data(release.gate), "text": str(release.gate)}
     return found | (_code(code) if code is not None and not release.stage.is_gone else {})
 
 

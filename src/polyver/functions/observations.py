@@ -1,0 +1,181 @@
+"""Observations of function versions in the status of ActionSets, for rollouts.
+
+They are read from the status, so they survive restarts, and each replica has the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from polyver.core.cohorts import FollowerState
+from polyver.core.lineage import Gate
+from polyver.core.plain import Object
+from polyver.core.rollout_checks import ObservedCalls
+from polyver.functions.actions import ActionRun, PhaseRun, RunState, read_run
+
+__all__ = [
+    "ActionSetObservations",
+    "FollowedVersion",
+    "PhaseCall",
+    "PhaseCallHistory",
+    "observations_in",
+    "state_towards",
+]
+
+
+class PhaseCall(NamedTuple):
+    """A call of a function that has ended."""
+
+    ended: float
+    """The Unix time of its end."""
+    seconds: float
+    version: str
+    has_failed: bool
+    owner: str
+    """The ActionSet, the action and the phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedVersion:
+    """A version of a function that an action used because a rollout let its blueprint use it."""
+
+    blueprint: str
+    """Namespace and name."""
+    function: str
+    version: str
+    rollout: str
+    state: FollowerState
+    """`running`, `healthy` if the action is complete, or `unhealthy` if it has failed."""
+    time: float
+    """The time of the last change."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSetObservations:
+    """All observations of one ActionSet."""
+
+    versions: tuple[FollowedVersion, ...] = ()
+    calls: tuple[tuple[str, PhaseCall], ...] = ()
+    """Each call with the name of its function."""
+
+    @property
+    def functions(self) -> set[str]:
+        return {each.function for each in self.versions} | {name for name, _ in self.calls}
+
+
+def observations_in(action_set: Object, *, is_cancelled: bool) -> ActionSetObservations:
+    """Return the observations of an ActionSet.
+
+    A call that a restart or a user has interrupted says nothing about the function. Nor does its
+    action.
+    """
+    metadata, run = action_set["metadata"], read_run(action_set)
+    namespace, name = metadata.get("namespace", ""), metadata["name"]
+    actions = [each for each in run.actions if each.snapshot] if run is not None else []
+    calls = [
+        each
+        for number, action in enumerate(actions)
+        for each in _calls(action, f"{namespace}/{name}/{number}")
+    ]
+    versions = [each for action in actions for each in _versions(action, namespace, is_cancelled)]
+    return ActionSetObservations(tuple(versions), tuple(calls))
+
+
+def _calls(action: ActionRun, owner: str) -> Iterator[tuple[str, PhaseCall]]:
+    for place, call in enumerate(action.calls):
+        if call.started and call.ended:
+            began, ended = _time(call.started), _time(call.ended)
+            has_failed, at = call.state is RunState.FAILED, f"{owner}/{place}"
+            seconds = max(0.0, ended - began)
+            made = PhaseCall(ended, seconds, call.version, has_failed, at)
+            yield action.written(place).function, made
+
+
+def _versions(action: ActionRun, namespace: str, is_cancelled: bool) -> Iterator[FollowedVersion]:
+    times = [_time(each.ended) for each in action.calls if each.ended]
+    time = max(times, default=_time(str(action.snapshot.get("time") or "")))
+    for place, call in enumerate(action.calls):
+        state = _state(action, call, is_cancelled)
+        if call.rollout and state is not None:
+            blueprint, function = f"{namespace}/{action.blueprint}", action.written(place).function
+            about = blueprint, function, call.version, call.rollout
+            yield FollowedVersion(*about, state, time)
+
+
+def _state(action: ActionRun, call: PhaseRun, is_cancelled: bool) -> FollowerState | None:
+    """Return the state of an action towards the version of a phase; None if it shows nothing."""
+    if not action.state.is_over:
+        return "running"
+    if action.state is RunState.COMPLETE:
+        return "healthy"
+    interrupted = any(
+        each.state is RunState.FAILED and each.started and not each.ended for each in action.calls
+    )
+    if is_cancelled or interrupted or call.state is RunState.PENDING:
+        return None
+    return "unhealthy"
+
+
+def _time(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def state_towards(
+    gate: Gate | None, uses: Iterable[FollowedVersion], *, misfits: bool
+) -> FollowerState:
+    """Return the state of a blueprint towards a version.
+
+    `uses` are the actions of the blueprint with this version. `misfits` is True if the version does
+    not take the arguments of the blueprint. The last action that has ended counts.
+    """
+    mine = [each for each in uses if gate is not None and each.rollout == gate.rollout]
+    running: FollowerState = "running" if any(each.state == "running" for each in mine) else "idle"
+    if gate is None or gate.returns:
+        return running
+    if misfits:
+        return "failing"
+    ended = [each for each in mine if each.state != "running"]
+    return max(ended, key=lambda each: each.time).state if ended else running
+
+
+class PhaseCallHistory:
+    """The calls of one function, sorted by their ends.
+
+    >>> history = PhaseCallHistory()
+    >>> history.add(PhaseCall(10.0, 0.5, "v0.2.0", False, "a"))
+    >>> history.since(5.0, "v0.2.0")
+    (ObservedCalls(count=1, errors=0, p99=0.5), ObservedCalls(count=0, errors=0, p99=0.0))
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[PhaseCall] = []
+
+    def add(self, call: PhaseCall) -> None:
+        insort(self._calls, call)
+
+    def remove(self, call: PhaseCall) -> None:
+        del self._calls[bisect_left(self._calls, call)]
+
+    def since(self, time: float, version: str) -> tuple[ObservedCalls, ObservedCalls]:
+        """Return the calls with a version, and with other versions, that ended since a time."""
+        recent = self._calls[bisect_left(self._calls, time, key=lambda each: each.ended) :]
+        mine = [each for each in recent if each.version == version]
+        others = [each for each in recent if each.version != version]
+        return _observed(mine), _observed(others)
+
+
+def _observed(calls: Sequence[PhaseCall]) -> ObservedCalls:
+    """Count calls; the 99th percentile is the smallest duration that 99 % do not exceed."""
+    if not calls:
+        return ObservedCalls()
+    durations = sorted(each.seconds for each in calls)
+    p99 = durations[math.ceil(0.99 * len(durations)) - 1]
+    return ObservedCalls(len(calls), sum(each.has_failed for each in calls), p99)
