@@ -32,7 +32,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 SYSTEM = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system"
 EVENTS = "/api/v1/namespaces/polyver-system/events"
 POLICIES, ROLLOUTS = f"{SYSTEM}/rolloutpolicies", f"{SYSTEM}/rollouts"
-MODES = ("good", "better", "fails", "unready", "deletes", "slow", "crashes")
+MODES = ("good", "better", "best", "fails", "unready", "deletes", "slow", "crashes")
 """The versions of the function, by their behaviour."""
 COMPOSITION = {"group": "apiextensions.crossplane.io", "kind": "Composition", "name": "stacks"}
 FUNCTION = {"group": "pkg.crossplane.io", "kind": "Function", "name": "maker"}
@@ -100,11 +100,12 @@ class Composing:
         except ApiError:
             return False
 
-    def _function(self, mode: str, **spec: Any) -> Object:
+    def _function(self, mode: str, *, channel: str = "", **spec: Any) -> Object:
+        labels = {"channel": channel} if channel else {}
         return {
             "apiVersion": "pkg.crossplane.io/v1",
             "kind": "Function",
-            "metadata": {"name": "maker"},
+            "metadata": {"name": "maker", "labels": labels},
             "spec": {"package": package(mode), **spec},
         }
 
@@ -118,6 +119,14 @@ class Composing:
             "metadata": {"name": "stacks"},
             "spec": {"compositeTypeRef": target, "mode": "Pipeline", "pipeline": [step]},
         }
+
+    def composition_for(self, channel: str) -> None:
+        """Create a Composition, whose step selects the function revisions of a channel."""
+        made = self._composition(channel)
+        selector = {"matchLabels": {"channel": channel}}
+        made["metadata"]["name"] = channel
+        made["spec"]["pipeline"][0]["functionRevisionSelector"] = selector
+        self.request("POST", COMPOSITIONS, made)
 
     def stacks(self, number: int, *, first: int = 1, every: float = 0.02, **labels: str) -> None:
         """Create composite resources, and wait until all are healthy."""
@@ -173,11 +182,12 @@ class Composing:
                 return name
         return None
 
-    def publish_function(self, mode: str) -> str:
-        """Change the package of the function; return the name of the new revision."""
+    def publish_function(self, mode: str, **labels: str) -> str:
+        """Change the package and the labels of the function; return the name of the revision."""
 
         def change(obj: Object) -> None:
             obj["spec"]["package"] = package(mode)
+            obj["metadata"]["labels"] = {**labels}
 
         edited(self.request, f"{FUNCTIONS}/maker", change)
         return eventually(lambda: self.revision_of(mode))
@@ -188,6 +198,11 @@ class Composing:
                 name: str = each["metadata"]["name"]
                 return name
         return None
+
+    def activate(self, mode: str, *, state: str = "Active") -> None:
+        """Set the state of a version of the function."""
+        path = f"{FUNCTION_REVISIONS}/{self.revision_of(mode)}"
+        edited(self.request, path, lambda obj: obj["spec"].update(desiredState=state))
 
     def states(self) -> dict[str, str]:
         """The state (Active or Inactive) of each version of the function."""

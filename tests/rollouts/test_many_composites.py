@@ -133,10 +133,10 @@ class Many(Composing):
         """Abort all rollouts, delete the policies, and publish the revisions that work again."""
         for each in self.request("GET", POLICIES)["items"]:
             self.request("DELETE", f"{POLICIES}/{each['metadata']['name']}")
-        for name in self.rollouts():
-            if not self.has_ended(name):
-                self.ask(name, aborted=True)
-                eventually(lambda name=name: self.has_ended(name), every=EVERY)
+        active = [name for name in self.rollouts() if not self.has_ended(name)]
+        for name in active:
+            self.ask(name, aborted=True)
+        eventually(lambda: all(map(self.has_ended, active)), every=EVERY)
         wanted = {
             self.publish_function(self._used["Function"]),
             self.publish_composition(self._used["Composition"]),
