@@ -232,7 +232,7 @@ class Composing:
             return status if (status.get("state"), status.get("step")) == (state, step) else None
 
         try:
-            return eventually(there)
+            return eventually(there, every=0.1)
         except BaseException as error:
             raise AssertionError(f"{name}: {self.status(name)}") from error
 

@@ -124,48 +124,40 @@ def change_function(platform: Composing, **spec: object) -> None:
 def test_a_return_to_an_earlier_package_is_rolled_out_again(platform: Composing) -> None:
     change_function(platform, revisionHistoryLimit=0)
     platform.policy(FUNCTION, *STEPS)
-    names = []
-    for mode, before in (("better", "good"), ("good", "better"), ("better", "good")):
-        name = platform.starts(FUNCTION, lambda mode=mode: platform.publish_function(mode))
-        platform.reaches(name, "Paused", "1/2")
-        assert platform.count("function") == {mode: 3, before: NUMBER - 3}
-        completes(platform, name)
-        eventually(lambda mode=mode: platform.count("function") == {mode: NUMBER})
-        names.append(name)
-    assert names[2] == f"{names[0]}-2"
+    first = rolled_out(platform, "better", before="good")
+    rolled_out(platform, "good", before="better")
+    assert rolled_out(platform, "better", before="good") == f"{first}-2"
+
+
+def rolled_out(platform: Composing, mode: str, *, before: str) -> str:
+    """Roll out a version of the function in two steps; return the name of the rollout."""
+    name = platform.starts(FUNCTION, lambda: platform.publish_function(mode))
+    platform.reaches(name, "Paused", "1/2")
+    assert platform.count("function") == {mode: 3, before: NUMBER - 3}
+    completes(platform, name)
+    assert platform.count("function") == {mode: NUMBER}
+    return name
 
 
 def test_a_rollout_waits_until_a_user_activates_the_revision(platform: Composing) -> None:
     change_function(platform, revisionActivationPolicy="Manual", revisionHistoryLimit=0)
     platform.policy(FUNCTION, *STEPS)
-    name = platform.publish_function("better")
-    reason = f"waits until {name} can be used; see the conditions of this revision"
-    eventually(lambda: platform.status(name).get("reason") == reason)
+    first = platform.publish_function("better")
+    reason = f"waits until {first} can be used; see the conditions of this revision"
+    eventually(lambda: platform.status(first).get("reason") == reason)
     assert platform.states() == {"good": "Active", "better": "Inactive"}
     assert platform.count("function") == {"good": NUMBER}
     platform.activate("better")
-    platform.reaches(name, "Paused", "1/2")
-    assert platform.count("function") == {"better": 3, "good": NUMBER - 3}
-    completes(platform, name)
+    completes(platform, first)
     assert platform.count("function") == {"better": NUMBER}
     assert platform.states() == {"good": "Active", "better": "Active"}
 
-
-def test_a_finished_rollout_does_not_open_a_revision_that_is_published_again(
-    platform: Composing,
-) -> None:
-    change_function(platform, revisionActivationPolicy="Manual", revisionHistoryLimit=0)
-    platform.policy(FUNCTION, *STEPS)
-    first = platform.publish_function("better")
-    platform.activate("better")
-    completes(platform, first)
+    # The finished rollout does not open the revision when it is published again.
     back = platform.starts(FUNCTION, lambda: platform.publish_function("good"))
     completes(platform, back)
     platform.activate("better", state="Inactive")
     again = platform.starts(FUNCTION, lambda: platform.publish_function("better"))
-    # A change of the finished rollout lets the control plane observe it again.
-    platform.ask(first, approvedStep=2)
-    reason = f"waits until {first} can be used; see the conditions of this revision"
+    platform.ask(first, approvedStep=2)  # the control plane observes it again
     eventually(lambda: platform.status(again).get("reason") == reason)
     platform.activate("better")
     platform.reaches(again, "Paused", "1/2")
