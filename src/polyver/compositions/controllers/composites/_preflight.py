@@ -37,6 +37,8 @@ _LONGEST_SILENCE: Final = 120.0
 Otherwise, a function that exits with many inputs would delay the result for hours, because polyver
 starts it again with a growing back-off.
 """
+_KNOWN: Final = 5.0
+"""Seconds after a call without an answer in which no other call is made then."""
 _PAUSE: Final = 0.25
 """Seconds until the next try."""
 
@@ -69,13 +71,29 @@ class _Silence:
     clock: Clock
     ends: float | None = None
     """None until a function has not answered for the first time."""
+    last: tuple[float, str] | None = None
+    """The time and the message of the last try, if it had no answer."""
 
-    def is_too_long(self) -> bool:
-        """Report whether the time has elapsed. The first call starts it."""
+    def observe(self, found: _Composed) -> None:
+        """Record the result of a try."""
         now = self.clock.time()
-        if self.ends is None:
-            self.ends = now + _LONGEST_SILENCE
-        return now >= self.ends
+        if found.retry == "silent":
+            self.ends = now + _LONGEST_SILENCE if self.ends is None else self.ends
+            self.last = now, found.failure
+        elif not found.retry:
+            self.last = None
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.ends is not None and self.clock.time() >= self.ends
+
+    @property
+    def failure(self) -> str:
+        """The reason not to try at all; empty if a try may succeed."""
+        if self.last is None or not self.is_too_long:
+            return ""
+        time, message = self.last
+        return message if self.clock.time() - time < _KNOWN else ""
 
 
 class CompositePreflight:
@@ -157,13 +175,15 @@ class CompositePreflight:
         If the function exits or hangs because of the composite resource, it is not called again.
         """
         ends = self._clock.time() + _LONGEST
-        while True:
+        while not (failure := silence.failure):
             found = await self._tried(work, revision, installed())
+            silence.observe(found)
             if not found.retry or self._clock.time() >= ends:
                 return found
-            if found.retry == "silent" and silence.is_too_long():
+            if found.retry == "silent" and silence.is_too_long:
                 return found
             await sleep(self._clock, _PAUSE)
+        return _Composed(failure=failure)
 
     async def _tried(self, work: Work, revision: str, installed: FunctionLineages) -> _Composed:
         """Compose once."""
