@@ -17,6 +17,7 @@ from polyver.controllers.metrics import collector_of
 from polyver.definitions.kinds import DEFINITIONS
 from polyver.kube.objects.builtin import builtin_kinds
 from polyver.kube.server.metrics import ApiServerMetrics
+from polyver.rollouts.metrics import RolloutMetrics
 from polyver.webhook.metrics import WebhookMetrics
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,6 +44,13 @@ def test_every_metric_is_listed() -> None:
     assert isinstance(body, bytes)
     listed = set(re.findall(r"^\| `(.+?)` \|", section("Metrics"), re.MULTILINE))
     assert listed == set(re.findall(r"^# TYPE (\S+)", body.decode(), re.MULTILINE))
+
+
+def test_every_metric_of_rollouts_is_listed() -> None:
+    found = RolloutMetrics().collector().collect()
+    names = {f"{each.name}{'_total' * (each.type == 'counter')}" for each in found}
+    text = (REFERENCE / "rollouts.md").read_text().split("## Metrics\n")[1]
+    assert set(re.findall(r"^\| `(.+?)` \|", text, re.MULTILINE)) == names
 
 
 def test_every_metric_of_the_webhook_is_listed() -> None:

@@ -35,7 +35,7 @@ def answer(request: Request) -> Response:
     if mode == "crashes" and number % 33 == 0:
         os._exit(3)
     if mode == "slow":
-        time.sleep(0.5)
+        time.sleep(3)
     ready = Ready.FALSE if mode == "unready" else Ready.TRUE
     data = {"function": stamp, "composition": str(told.get("stamp", ""))}
     made = {"main": Resource(map_of(composite, "main", data), ready=ready)}

@@ -28,7 +28,6 @@ from polyver.core import (
 from polyver.core import Index as CoreIndex
 from polyver.web._data import (
     LINEAGES,
-    PAGE,
     RELEASES,
     dependent_data,
     dependents_data,
@@ -38,6 +37,7 @@ from polyver.web._data import (
     why_data,
 )
 from polyver.web._html import tag
+from polyver.web._paging import PAGE
 from polyver.web.view_model import (
     DependentKey,
     LineageKey,

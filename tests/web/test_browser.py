@@ -123,13 +123,13 @@ def test_it_fits_its_screen_and_can_be_read(
     for path in ("/", LINEAGE, "/dependents"):
         tab.go(at(around, path))
         assert tab.run("document.documentElement.scrollWidth") <= width
-        assert _contrasts(tab) == []
+        assert contrasts(tab) == []
 
 
 _CONTRAST = Path(__file__).with_name("contrast.js").read_text()
 
 
-def _contrasts(tab: Tab) -> list[str]:
+def contrasts(tab: Tab) -> list[str]:
     """Texts that differ too little from what is behind them, by the usual measure of 4.5 to 1."""
     return list(json.loads(tab.run(f"{_CONTRAST}; JSON.stringify(tooFaint(4.5))")))
 

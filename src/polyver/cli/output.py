@@ -74,14 +74,19 @@ def flush() -> None:
         sys.stdout.flush()
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without borders. On a terminal, use colours and shorten long cells."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: str = ""
+) -> None:
+    """Print a table without borders. On a terminal, use colours and shorten long cells.
+
+    `wrapped` is the only column that becomes narrower on a narrow terminal; by default, all do.
+    """
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=wrapped not in ("", column))
     for row in rows:
         table.add_row(*map(printable, row))
     console = Console(markup=False, highlight=False, emoji=False)

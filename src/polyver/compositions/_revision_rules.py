@@ -35,6 +35,7 @@ __all__ = [
     "distinct",
     "next_number",
     "number_of_now",
+    "renumbered",
     "republished",
     "selector",
     "undecided",
@@ -120,6 +121,20 @@ def republished(revision: T, policy: str) -> T:
     if gate is None and not revision.is_marked:
         return revision
     return replace(revision, gate=gate, is_marked=True)
+
+
+def renumbered(revision: T, number: int, others: Iterable[Numbered], policy: str) -> T:
+    """Return a revision with a new number, so that it becomes the newest one again.
+
+    A policy closes it, as it closes a new revision. If all newer revisions are closed, composite
+    resources use this revision already, so it stays open.
+    """
+    if number == revision.number:
+        return revision
+    newer = [each for each in others if Serial(each.number) > Serial(revision.number)]
+    is_in_use = revision.gate is None and all(each.gate is not None for each in newer)
+    again = revision if is_in_use else republished(revision, policy)
+    return replace(again, number=number)
 
 
 def undecided(revisions: Iterable[Numbered]) -> set[str]:

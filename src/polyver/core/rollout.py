@@ -369,7 +369,7 @@ class Observations:
     threshold: float = 0.0
     """The position that the count of the next step reaches, if it has a count."""
     superseded_by: str = ""
-    """A newer release of the lineage that has its own rollout."""
+    """A newer release of the lineage to which the followers move; empty if there is none."""
     may_start: bool = True
     """False outside of windows, and while rollouts are frozen: then no step starts."""
     waits_for: str = ""
@@ -417,7 +417,7 @@ def _next(
     if rollout.aborted:
         return replace(progress, state=RolloutState.ABORTED, reason="aborted by a user")
     if seen.superseded_by:
-        reason = f"{seen.superseded_by} has its own rollout"
+        reason = f"followers move to the newer release {seen.superseded_by}"
         return replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
     if not progress.step:
         return _before_first_step(rollout, progress, seen, now)

@@ -30,6 +30,7 @@ from polyver.web.sources import (
     PageLineage,
     PageModel,
     PageSource,
+    PublisherKey,
     UnresolvedRequest,
     WatchedCollection,
 )
@@ -104,7 +105,16 @@ class DefinitionsSource(PageSource):
             usual = policy_for(None, lineage)
             scope, text, problem = namespace, after.text, after.problem
             self._book.show(
-                PageLineage(where, lineage, usual, kind, scope=scope, text=text, problem=problem)
+                PageLineage(
+                    where,
+                    lineage,
+                    usual,
+                    kind,
+                    scope=scope,
+                    text=text,
+                    problem=problem,
+                    publisher=PublisherKey(GROUP, kind, namespace, name),
+                )
             )
         if before != named.shape:
             for number, key in enumerate([*named.applications]):

@@ -11,6 +11,7 @@ from polyver.capability.contributions import READ, Contribution, Right
 if TYPE_CHECKING:
     from polyver.capability.rollouts import RolloutTargets
     from polyver.client import Client
+    from polyver.web.sources import PageSource
 
 __all__ = ["CAPABILITY"]
 
@@ -49,7 +50,14 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
             Right("", "events", ("create",)),
         ),
         namespaces=(SYSTEM_NAMESPACE,),
+        source=_source,
     )
+
+
+def _source() -> PageSource:
+    from polyver.rollouts.page import RolloutsSource
+
+    return RolloutsSource()
 
 
 def _joins(others: Sequence[Contribution]) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from polyver.capability.gates import (
     SYSTEM_NAMESPACE,
@@ -47,6 +47,8 @@ from polyver.kube.objects.conditions import DesiredCondition, find_condition, se
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.rollouts.checks import CheckedStep
+from polyver.rollouts.description import addition_text
+from polyver.rollouts.metrics import RolloutMetrics
 from polyver.rollouts.names import (
     FREEZE,
     ROLLOUTS_ON,
@@ -74,6 +76,9 @@ from polyver.rollouts.status import (
     rollout_status,
 )
 from polyver.rollouts.windows import is_open, next_opening
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 __all__ = ["RolloutController", "RolloutKey"]
 
@@ -181,6 +186,7 @@ class RolloutController(Controller[RolloutKey]):
         self._policies: dict[RolloutKey, Any] = {}
         self._decided_at: dict[RolloutKey, float] = {}
         self._preflights: dict[RolloutKey, asyncio.Task[None]] = {}
+        self._metrics = RolloutMetrics()
         self._reports: dict[RolloutKey, tuple[str, Object]] = {}
         """The results of preflights that no status has yet, by the release that was tried."""
 
@@ -191,6 +197,10 @@ class RolloutController(Controller[RolloutKey]):
             Watch(kinds=exactly(ROLLOUTS_ON), observe=self._observe_rollout, keep=_rollout),
             *(watch for each in self._all for watch in each.watches(self._touched)),
         ]
+
+    @property
+    def collectors(self) -> Sequence[Callable[[], Collector]]:
+        return (self._metrics.collector,)
 
     async def close(self) -> None:
         for task in self._preflights.values():
@@ -226,6 +236,8 @@ class RolloutController(Controller[RolloutKey]):
             if known is not None and known.request is not None:
                 active = self._active.setdefault(known.request.lineage, set())
                 (active.add if is_new and known.is_active else active.discard)(key)
+        state = None if change.after is None else change.after.state
+        self._metrics.observe_state(key.namespace, key.name, state)
         if change.after is None:
             self._rollouts.pop(key, None)
             self._decided_at.pop(key, None)
@@ -368,37 +380,56 @@ class RolloutController(Controller[RolloutKey]):
         release = next((each for each in releases if each.name == request.to), None)
         if targets is None or rules is None or release is None or data is None or problems:
             if not progress.state.is_final:
-                await self._tell_problem(obj, request, data, problems, releases)
+                if release is None and targets is not None and status.get("policy"):
+                    await self._tell_deleted(obj, request, progress)
+                else:
+                    await self._tell_problem(obj, request, data, problems, releases)
             return None
         if not release.is_published and not progress.state.is_final:
             return await self._tell_unpublished(obj, release)
         moment = self._clock.now()
         case = _Case(key, obj, request, progress, targets, releases, rules, data, now, moment)
-        opens_at = None
         if progress.state.is_final:
-            plan = RolloutPlan(progress, exposure_of(case.rollout, progress))
-        else:
-            plan, observed, opens_at = await self._decide(case)
-            await self._tell(case, plan, observed)
+            return await self._finish(case, release)
+        plan, observed, opens_at = await self._decide(case)
+        await self._tell(case, plan, observed)
         await self._write_gate(case, release, _gate(key.name, plan))
-        if progress.state.is_final:
-            self._observer.forget(key)
-            return await self._tell_returned(case)
         if plan.progress.state.is_final:
             return Requeue(_EVERY)
         times = [plan.wake_at - now] if plan.wake_at is not None else []
         times += [(opens_at - moment).total_seconds()] if opens_at is not None else []
         return Requeue(max(_SOON, min([_POLLED, *times])))
 
-    async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
-        """Write the gate of the release, if it has another one.
+    async def _tell_deleted(
+        self, obj: Object, request: RolloutRequest, progress: RolloutProgress
+    ) -> None:
+        """End a rollout whose release was deleted while it was active."""
+        reason = f"{request.lineage} does not have the release {request.to} any more"
+        ended = replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
+        status = obj["status"]
+        observed = RolloutObservation(
+            CohortCounts(), (), status["policy"], len(status["policy"]["steps"]), None
+        )
+        plan, now = RolloutPlan(ended, Exposure()), self._clock.now()
+        wanted = {**status, **rollout_status(obj, plan, observed, now=now)}
+        await write_status(self._client, ROLLOUTS_ON, obj, wanted, manager=POLYVER)
+        await self._events.tell(obj, ended.state.value, reason, type="Warning")
 
-        A finished rollout writes it only if no other rollout has written it since.
+    async def _finish(self, case: _Case, release: ReleaseObject) -> Requeue | None:
+        """Write the gate of a finished rollout if that has not been done, and report its effect.
+
+        It writes the gate only if no other rollout of the release has written it since.
         """
+        self._observer.forget(case.key)
         names = case.key.name, case.request.policy
-        is_mine = release.gate is not None and release.gate.rollout in names
-        if case.progress.state.is_final and not is_mine:
-            return
+        if release.gate is None or release.gate.rollout not in names:
+            return None
+        plan = RolloutPlan(case.progress, exposure_of(case.rollout, case.progress))
+        await self._write_gate(case, release, _gate(case.key.name, plan))
+        return await self._tell_returned(case)
+
+    async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
+        """Write the gate of the release, if it has another one."""
         if gate != release.gate or not release.is_marked:
             await case.targets.write_gate(case.request.lineage, release.name, gate)
 
@@ -421,7 +452,8 @@ class RolloutController(Controller[RolloutKey]):
         if not case.progress.state.is_closed or not shown.get("moved"):
             return None
         counts = case.targets.followers(case.request.lineage, case.request.to).counts(Exposure())
-        status = {**status, "dependents": dependents_data(counts)}
+        progress = f"{counts.healthy}/{counts.cohort}"
+        status = {**status, "progress": progress, "dependents": dependents_data(counts)}
         await write_status(self._client, ROLLOUTS_ON, case.obj, status, manager=POLYVER)
         return Requeue(_EVERY) if counts.moved else None
 
@@ -486,17 +518,18 @@ class RolloutController(Controller[RolloutKey]):
         return self._observer.results(case.key, checks, step=number, has_moved=moved, wake=wake)
 
     def _superseded_by(self, case: _Case) -> str:
-        """Return the newer release that takes the followers of this one, if its rollout may start.
+        """Return the newer release that takes the followers of this one, or an empty string.
 
-        A newer release that its preflight holds supersedes nothing.
+        It is open, or its rollout may start. A newer release that its preflight holds supersedes
+        nothing.
         """
-        releases = {each.name: each for each in case.releases}
-        mine = releases[case.request.to]
-        for known in self._others(case):
-            assert known.request is not None
-            newer = releases.get(known.request.to, mine)
+        mine = next(each for each in case.releases if each.name == case.request.to)
+        others = [known for known in self._others(case) if known.has_passed_preflight]
+        starting = {known.request.to for known in others if known.request is not None}
+        for newer in case.releases:
             is_newer = newer.order > mine.order and newer.series == mine.series
-            if is_newer and known.has_passed_preflight:
+            is_open = newer.gate is None and newer.is_marked and newer.is_published
+            if is_newer and (is_open or newer.name in starting):
                 return newer.name
         return ""
 
@@ -536,7 +569,7 @@ class RolloutController(Controller[RolloutKey]):
         return dict(shown) if shown is not None else None
 
     async def _run_preflight(self, case: _Case) -> None:
-        key, request = case.key, case.request
+        key, request, began = case.key, case.request, self._clock.time()
         try:
             report = await case.targets.preflight(request.lineage, request.to, case.rules.sample)
             self._reports[key] = request.to, preflight_data(report)
@@ -545,6 +578,7 @@ class RolloutController(Controller[RolloutKey]):
             counts = {"unchanged": 0, "changed": 0, "loses": 0, "fails": 1}
             self._reports[key] = request.to, {**counts, "failures": [failure]}
         finally:
+            self._metrics.preflights.observe(self._clock.time() - began)
             self._preflights.pop(key, None)
             self._decided_at.pop(key, None)
             self.wake(key)
@@ -552,17 +586,20 @@ class RolloutController(Controller[RolloutKey]):
     # The status.
 
     async def _tell(self, case: _Case, plan: RolloutPlan, observed: RolloutObservation) -> None:
-        obj = case.obj
+        key, obj = case.key, case.obj
         before = obj.get("status") or {}
         status = rollout_status(obj, plan, observed, now=case.moment)
         if await write_status(self._client, ROLLOUTS_ON, obj, status, manager=POLYVER) is obj:
             return
         state = plan.progress.state
-        if before.get("state") == state.value:
+        self._metrics.observe_checks(checks_in(before), observed.checks)
+        if not state.is_final:
+            self._metrics.observe_followers(key.namespace, key.name, status["dependents"])
+        if all(before.get(name) == status[name] for name in ("state", "step")):
             return
         bad = (RolloutState.HELD, RolloutState.ROLLED_BACK, RolloutState.ABORTED)
         warns = state in bad or bool(plan.progress.failure)
-        message = plan.progress.reason or f"step {plan.progress.step} of {observed.steps}"
+        message = _message(case, plan.progress, observed)
         await self._events.tell(obj, state.value, message, type="Warning" if warns else "Normal")
 
     async def _tell_problem(
@@ -595,6 +632,18 @@ def _gate(name: str, plan: RolloutPlan) -> Gate | None:
         return None
     exposure = plan.exposure
     return Gate(name, plan.progress.step, exposure.share, exposure.labels, exposure.returns)
+
+
+def _message(case: _Case, progress: RolloutProgress, observed: RolloutObservation) -> str:
+    """Return the message of the Event about a new state or step."""
+    to, counts = case.request.to, observed.counts
+    if progress.state is RolloutState.PREFLIGHT:
+        return f"tries {to} for the followers of {case.request.lineage}; nothing changes yet"
+    if progress.state is not RolloutState.PROGRESSING:
+        return progress.reason or progress.state.value
+    added = addition_text(case.data["steps"][progress.step - 1])
+    step, cohort = f"step {progress.step} of {observed.steps}", f"{counts.cohort} of {counts.total}"
+    return f"{step} has started ({added}): {cohort} followers may use {to}"
 
 
 def _policy(kind: ResourceKind, obj: Object) -> Object:

@@ -231,6 +231,7 @@ class RolloutPolicyV1Alpha1:
 @ROLLOUTS.version(
     "v1alpha1",
     columns=[
+        Column("Target", ".spec.target.name", priority=1),
         Column("To", ".spec.to"),
         Column("State", ".status.state"),
         Column("Step", ".status.step"),

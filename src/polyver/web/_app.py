@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from polyver.web._data import (
 from polyver.web._html import Html, document
 from polyver.web._informers import PageInformers, PageSource
 from polyver.web._page import HEADERS
+from polyver.web._rollout_data import rollout_data, rollouts_data
 from polyver.web.pages import (
     PageLayout,
     dependent_page,
@@ -33,6 +35,8 @@ from polyver.web.pages import (
     lineage_page,
     overview_page,
     problem_page,
+    rollout_page,
+    rollouts_page,
     run_page,
     runs_page,
     why_page,
@@ -74,6 +78,8 @@ def application(book: PageModel, following: PageInformers, ending: asyncio.Event
         Route("/why/{capability}/{path:path}", site.why),
         Route("/dependents", site.dependents),
         Route("/dependents/{name:path}", site.dependent),
+        Route("/rollouts", site.rollouts),
+        Route("/rollouts/{name:path}", site.rollout),
         Route("/runs", site.runs),
         Route("/runs/{name:path}", site.run),
         Route("/api/lineages", site.overview),
@@ -81,6 +87,8 @@ def application(book: PageModel, following: PageInformers, ending: asyncio.Event
         Route("/api/why/{capability}/{path:path}", site.why),
         Route("/api/dependents", site.dependents),
         Route("/api/dependents/{name:path}", site.dependent),
+        Route("/api/rollouts", site.rollouts),
+        Route("/api/rollouts/{name:path}", site.rollout),
         Route("/api/runs", site.runs),
         Route("/api/runs/{name:path}", site.run),
         Route("/events", site.events),
@@ -137,6 +145,21 @@ class _Site:
             raise HTTPException(404, f"There is no dependent {name}.")
         return self._answer(request, data, lambda: dependent_page(data))
 
+    async def rollouts(self, request: Request) -> Response:
+        if not self._book.rollouts.is_enabled:
+            raise HTTPException(404, "Rollouts are not enabled in this control plane.")
+        text, page, state = _text(request), _number(request), request.query_params.get("state", "")
+        data = rollouts_data(self._book, text=text, state=state, page=page)
+        return self._answer(request, data, lambda: rollouts_page(data, datetime.now(UTC)))
+
+    async def rollout(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        found = self._book.rollouts.rollouts.get(name)
+        if found is None:
+            raise HTTPException(404, f"There is no rollout {name}.")
+        data = rollout_data(self._book, found)
+        return self._answer(request, data, lambda: rollout_page(data, datetime.now(UTC)))
+
     async def runs(self, request: Request) -> Response:
         text, page, state = _text(request), _number(request), request.query_params.get("state", "")
         data = runs_data(self._book, text=text, state=state, page=page)
@@ -162,6 +185,7 @@ class _Site:
     def _frame(self, request: Request) -> PageLayout:
         return PageLayout(
             request.url.path,
+            rollouts=self._book.rollouts.is_enabled,
             runs=bool(self._book.runs),
             revision=self._book.revision,
             problems=self._following.problems,

@@ -6,8 +6,8 @@ impact`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from polyver.core import (
     UNSPECIFIED,
@@ -18,6 +18,7 @@ from polyver.core import (
     Stage,
     resolve,
 )
+from polyver.web._paging import paged
 from polyver.web.view_model import (
     NO_DETAILS,
     DependentKey,
@@ -31,7 +32,6 @@ from polyver.web.view_model import (
 )
 
 __all__ = [
-    "PAGE",
     "dependent_data",
     "dependents_data",
     "lineage_data",
@@ -41,13 +41,10 @@ __all__ = [
     "why_data",
 ]
 
-T = TypeVar("T")
 Data = dict[str, Any]
 
-PAGE = 50
-"""The number of rows on one page of a list."""
 LINEAGES = 200
-"""The number of lineages on one page of the list; as the rows are short, more than `PAGE`."""
+"""The number of lineages on one page (more than by default, as their rows are shorter)."""
 RELEASES = 200
 """The maximum number of releases that are shown for a lineage: the highest ones.
 
@@ -64,8 +61,8 @@ def overview_data(book: PageModel, *, text: str = "", capability: str = "", page
     known = [each for each in book.lineages() if _fits(each, text, capability)]
     order = {name: number for number, name in enumerate(book.sections)}
     known.sort(key=lambda each: order.get(_shown(each).where.capability, len(order)))
-    paged = _paged(known, page, size=LINEAGES)
-    told = [_summary(each) for each in paged.pop("items")]
+    shown = paged(known, page, size=LINEAGES)
+    told = [_summary(each) for each in shown.pop("items")]
     concerns = [concern for each in known for concern in _concerns(each)]
     if not capability:
         concerns += [_concern_of(each) for each in book.unanswered.values() if _speaks(each, text)]
@@ -77,7 +74,7 @@ def overview_data(book: PageModel, *, text: str = "", capability: str = "", page
         "attention": concerns[:_MOST_ATTENTION],
         "attentionTotal": len(concerns),
         "dependents": len(book.dependents),
-        **paged,
+        **shown,
         "lineages": told,
     }
 
@@ -119,8 +116,11 @@ def lineage_data(
     if known is None:
         return None
     shown, users = _shown(known), _users(known)
-    releases = [_release(shown, each, users) for each in _told_releases(shown, users)]
-    places = _paged(_places(known, release, text), page)
+    releases = [
+        _release(shown, each, users) | _held_by(book, shown, each)
+        for each in _told_releases(shown, users)
+    ]
+    places = paged(_places(known, release, text), page)
     rows = [_row(known, known.asked[place]) for place in places.pop("items")]
     concerns = sorted(_concerns(known), key=_urgency)
     return _summary(known) | {
@@ -192,6 +192,15 @@ def _release(shown: PageLineage, release: Release, users: dict[str, int]) -> Dat
         found["table"] = {"title": details.table.title, "columns": [*details.table.columns]}
         found["table"]["rows"] = rows
     return found
+
+
+def _held_by(book: PageModel, shown: PageLineage, release: Release) -> Data:
+    """Return the rollout that the gate of a release names, if it exists."""
+    if release.gate is None or shown.publisher is None:
+        return {}
+    found = book.rollouts.of(shown.publisher)
+    names = [each.name for each in found if each.name.split("/")[-1] == release.gate.rollout]
+    return {"rollout": names[0]} if names else {}
 
 
 def _places(known: LineageRecord, release: str, text: str) -> Sequence[DependentKey]:
@@ -318,7 +327,7 @@ def dependents_data(book: PageModel, *, text: str = "", page: int = 1) -> Data:
     """Return one page of the list of dependents; a search text limits the list."""
     lowered = text.lower()
     names = sorted(each for each in book.dependents if lowered in each.lower())
-    found = _paged(names, page)
+    found = paged(names, page)
     items = [
         {"name": name, "places": len(book.places(name)), **_counted(book, name)}
         for name in found.pop("items")
@@ -369,9 +378,9 @@ def runs_data(book: PageModel, *, text: str = "", state: str = "", page: int = 1
     states: dict[str, int] = {}
     for run in book.runs.values():
         states[run.state] = states.get(run.state, 0) + 1
-    paged = _paged(found, page)
-    items = [run_data(run) for run in paged.pop("items")]
-    return {"text": text, "state": state, "states": states, **paged, "items": items}
+    shown = paged(found, page)
+    items = [run_data(run) for run in shown.pop("items")]
+    return {"text": text, "state": state, "states": states, **shown, "items": items}
 
 
 def run_data(run: PageRun) -> Data:
@@ -390,19 +399,3 @@ def run_data(run: PageRun) -> Data:
         for step in run.steps
     ]
     return told
-
-
-def _paged(items: Iterable[T], page: int, *, size: int = PAGE) -> dict[str, Any]:
-    """Return one page of items, with the numbers of items and pages.
-
-    If the page number is too high, return the last page.
-    """
-    found = items if isinstance(items, list) else list(items)
-    last = max(1, -(-len(found) // size))
-    page = min(max(page, 1), last)
-    return {
-        "total": len(found),
-        "page": page,
-        "pages": last,
-        "items": found[(page - 1) * size : page * size],
-    }

@@ -33,6 +33,7 @@ class WatchedCollection(Generic[T]):
     """Returns the data of an object that the informer keeps in memory."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
+    namespace: str = ""
     fields: str = ""
     """The field selector of the watched objects."""
 
@@ -91,6 +92,7 @@ class PageInformers:
             keep=keep,
             handler=observe,
             metadata=watched.metadata,
+            namespace=watched.namespace,
             fields=watched.fields,
         )
         task = asyncio.create_task(informer.run())

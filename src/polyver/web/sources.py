@@ -1,6 +1,18 @@
 """The interface by which a capability contributes to the page."""
 
 from polyver.web._informers import PageInformers, PageSource, WatchedCollection
+from polyver.web._rollout_model import (
+    PageCheck,
+    PageCommand,
+    PageCounts,
+    PageEvent,
+    PageGroup,
+    PagePreflight,
+    PageRollout,
+    PageRolloutPolicy,
+    PageRolloutStep,
+    PublisherKey,
+)
 from polyver.web.view_model import (
     LineageKey,
     LineageRequest,
@@ -16,13 +28,23 @@ from polyver.web.view_model import (
 __all__ = [
     "LineageKey",
     "LineageRequest",
+    "PageCheck",
+    "PageCommand",
+    "PageCounts",
+    "PageEvent",
+    "PageGroup",
     "PageInformers",
     "PageLineage",
     "PageModel",
+    "PagePreflight",
+    "PageRollout",
+    "PageRolloutPolicy",
+    "PageRolloutStep",
     "PageRun",
     "PageRunStep",
     "PageSource",
     "PageTable",
+    "PublisherKey",
     "ReleaseDetails",
     "UnresolvedRequest",
     "WatchedCollection",

@@ -25,6 +25,7 @@ from polyver.core import (
     answers,
     resolve,
 )
+from polyver.web._rollout_model import PageRollouts, PublisherKey
 
 __all__ = [
     "DependentKey",
@@ -101,6 +102,8 @@ class PageLineage:
     """Details of some releases, by the names of the releases."""
     is_counted: bool = True
     """False if the page does not know the dependents of the lineage, so it cannot count them."""
+    publisher: PublisherKey | None = None
+    """None if rollouts cannot name the lineage."""
     anyone: Dependent | None = None
     """The dependent whose release the page shows as the default."""
 
@@ -223,6 +226,7 @@ class PageModel:
     """All data of the page."""
 
     def __init__(self) -> None:
+        self.rollouts = PageRollouts(self._note)
         self.sections: dict[str, str] = {}
         """The description of each capability, in the order of their sections on the page."""
         self.runs: dict[str, PageRun] = {}
@@ -230,6 +234,7 @@ class PageModel:
         self.revision = 0
         """A number that increases with every change of the model."""
         self._known: dict[LineageKey, LineageRecord] = {}
+        self._published: dict[PublisherKey, LineageKey] = {}
         self._owned: dict[tuple[str, str], tuple[LineageRequest | UnresolvedRequest, ...]] = {}
         self._names: dict[str, set[str]] = {}
         """The capabilities whose lineages a dependent references, by name of the dependent."""
@@ -246,6 +251,10 @@ class PageModel:
     def get(self, where: LineageKey) -> LineageRecord | None:
         known = self._known.get(where)
         return known if known is not None and known.shown is not None else None
+
+    def published_by(self, publisher: PublisherKey) -> LineageKey | None:
+        """Return the lineage whose releases an object publishes."""
+        return self._published.get(publisher)
 
     @property
     def dependents(self) -> Collection[str]:
@@ -269,6 +278,8 @@ class PageModel:
     def show(self, shown: PageLineage) -> None:
         """Add or replace a lineage."""
         self._known.setdefault(shown.where, LineageRecord()).show(shown)
+        if shown.publisher is not None:
+            self._published[shown.publisher] = shown.where
         self._note()
 
     def hide(self, where: LineageKey) -> None:
@@ -278,6 +289,8 @@ class PageModel:
         """
         known = self._known.get(where)
         if known is not None:
+            if known.shown is not None and known.shown.publisher is not None:
+                self._published.pop(known.shown.publisher, None)
             known.show(None)
             self._drop_if_empty(where)
             self._note()

@@ -26,6 +26,7 @@ from polyver.compositions._revision_rules import (
     distinct,
     next_number,
     number_of_now,
+    renumbered,
     republished,
     undecided,
 )
@@ -251,8 +252,8 @@ def composition_changes(
         there[name] = republished(made, policy) if there else made
     elif not found.deleting:  # one that is being deleted is created again afterwards
         labels = {**found.labels, **_copied(composition, content)}
-        newest = republished(found, policy) if number != found.number else found
-        there[name] = replace(newest, number=number, labels=labels)
+        again = renumbered(found, number, there.values(), policy)
+        there[name] = replace(again, labels=labels)
     after = [each if each.deleting else replace(each, owner=uid) for each in there.values()]
     changed = (each for each in after if before.get(each.name, each) != each)
     return Changes(

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._revision_rules import distinct, number_of_now, republished, undecided
+from polyver.compositions._revision_rules import (
+    distinct,
+    number_of_now,
+    renumbered,
+    republished,
+    undecided,
+)
 from polyver.compositions.names import revision_name
 from polyver.compositions.packages._functions import (
     DesiredFunction,
@@ -207,8 +213,8 @@ def _bring(
         made = new_revision(function, digest, number)
         there[name] = republished(made, policy) if there else made
     elif not found.deleting:  # one that is being deleted is created again afterwards
-        newest = republished(found, policy) if number != found.number else found
-        there[name] = relabelled(replace(newest, number=number), function)
+        again = renumbered(found, number, there.values(), policy)
+        there[name] = relabelled(again, function)
     return name
 
 

@@ -21,6 +21,7 @@ from polyver.compositions.decisions import (
     read_definition,
 )
 from polyver.compositions.decisions import KnownCompositionRevision as Known
+from polyver.compositions.kinds import COMPOSITION_GROUP
 from polyver.compositions.names import PREVIOUS
 from polyver.compositions.packages import (
     CompositionPipeline,
@@ -34,6 +35,7 @@ from polyver.web.sources import (
     LineageKey,
     LineageRequest,
     PageLineage,
+    PublisherKey,
     ReleaseDetails,
     UnresolvedRequest,
 )
@@ -129,6 +131,7 @@ def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView
         "composition",
         facts={"composes": newest.target},
         details=details,
+        publisher=PublisherKey(COMPOSITION_GROUP, "Composition", "", name),
     )
 
 

@@ -45,6 +45,7 @@ from polyver.web.sources import (
     PageLineage,
     PageModel,
     PageSource,
+    PublisherKey,
     ReleaseDetails,
     UnresolvedRequest,
     WatchedCollection,
@@ -316,6 +317,7 @@ def _shown(
         problem=problem,
         facts={"package": function.package} if function else {},
         details={name: _details(each) for name, each in revisions.items()},
+        publisher=PublisherKey(GROUP, "Function", "", where.path),
     )
 
 

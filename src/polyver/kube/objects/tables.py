@@ -26,6 +26,7 @@ __all__ = [
     "Include",
     "Printer",
     "TableColumn",
+    "age_of",
     "builtin_printer",
     "custom_printer",
     "human_duration",

@@ -5,21 +5,40 @@ Each command that changes something writes one field of a Rollout, as `kubectl e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from polyver.capability.gates import SYSTEM_NAMESPACE
-from polyver.cli.cluster import list_all, on_cluster
-from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName
-from polyver.cli.output import OutputFormat, emit, print_lines, print_table
-from polyver.client import Client, GroupVersionResource, find
+from polyver.cli.cluster import on_cluster
+from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused, UnknownName
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
+from polyver.client import Client
 from polyver.client.cluster import ClusterAccess
 from polyver.core.plain import Object
 from polyver.core.rollout import RolloutState
 from polyver.kube.objects.status import ApiError
-from polyver.rollouts.commands.live_view import follow, report_lines
+from polyver.kube.objects.tables import age_of
+from polyver.rollouts.commands.live_view import follow, show_report
+from polyver.rollouts.commands.lookup import (
+    CONFIG_MAPS,
+    MANAGER,
+    accepted,
+    again,
+    all_of,
+    awaited,
+    change,
+    closest,
+    freeze_reason,
+    named,
+    policy_namespace,
+)
+from polyver.rollouts.description import state_text, step_number
 from polyver.rollouts.names import (
     FREEZE,
     ROLLOUTS_ON,
@@ -46,8 +65,9 @@ Namespace = Annotated[
         help="The namespace of the rollout. Default: the only namespace that has it.",
     ),
 ]
+_WIDE = 120
+"""The width of a terminal in which the list of rollouts has a column for their targets."""
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
-_CONFIG_MAPS = GroupVersionResource("", "v1", "configmaps")
 
 
 @app.command(name="list")
@@ -59,27 +79,31 @@ def list_rollouts(
     Example: polyver rollout list
     """
 
-    async def read(client: Client, access: ClusterAccess) -> list[Object]:
+    async def read(client: Client, access: ClusterAccess) -> tuple[list[Object], str | None]:
         del access
-        return await list_all(client, ROLLOUTS_ON, namespace)
+        return await all_of(client, ROLLOUTS_ON, namespace), await freeze_reason(client)
 
-    found = on_cluster(context, read)
+    found, freeze = on_cluster(context, read)
     found.sort(key=lambda each: each["metadata"].get("creationTimestamp", ""))
     if output is not OutputFormat.TABLE:
         emit({"rollouts": [_data(each) for each in found]}, output)
         return
+    _warn_if_frozen(freeze)
     if not found:
-        print_lines("there are no rollouts")
+        print_lines(f"there are no rollouts{f' in the namespace {namespace}' * bool(namespace)}")
         return
-    rows = []
+    rows, now = [], datetime.now(UTC)
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
     for each in found:
         spec, status = each["spec"], each.get("status") or {}
         target = f"{spec['target']['kind']} {spec['target']['name']}"
         names = each["metadata"]["namespace"], each["metadata"]["name"]
-        state = status.get("state", ""), status.get("step", ""), status.get("progress", "")
-        rows.append((*names, target, spec["to"], *state, status.get("reason", "")))
-    columns = ("NAMESPACE", "NAME", "TARGET", "TO", "STATE", "STEP", "HEALTHY", "REASON")
-    print_table(columns, rows)
+        state = state_text(status), status.get("step", ""), status.get("progress", "")
+        age = age_of(each["metadata"].get("creationTimestamp"), now)
+        rows.append((*names, spec["to"], *state, age, status.get("reason", ""), target))
+    columns = ("NAMESPACE", "NAME", "TO", "STATE", "STEP", "HEALTHY", "AGE", "REASON", "TARGET")
+    shown = columns[:-1] if is_narrow else columns
+    print_table(shown, [row[: len(shown)] for row in rows], wrapped="REASON")
 
 
 @app.command
@@ -92,10 +116,11 @@ def status(
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative=())] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the steps, the followers and the checks of a rollout.
+    """Show the steps, the followers, the checks and the preflight of a rollout.
 
-    With --watch, the command follows the rollout until it ends. The exit code is 0 if the rollout
-    has completed or is still active, and 1 if it was taken back, aborted or held.
+    With --watch, the command follows the rollout until it ends: live on a terminal, with one line
+    for each change elsewhere. The exit code is 1 if the rollout was taken back, aborted or held, or
+    if it cannot begin; otherwise, it is 0.
 
     Example: polyver rollout status webservice-1.2.5 -n vela-system --watch
 
@@ -109,22 +134,28 @@ def status(
 
     async def read(client: Client, access: ClusterAccess) -> Object:
         del access
-        found = await _named(client, name, namespace)
-        if not watch:
-            return found
-        if output is not OutputFormat.TABLE:
-            raise Misused("--watch has no other output format", at="--output")
-        return await follow(lambda: _named(client, name, found["metadata"]["namespace"]))
+        found = await (awaited if watch else named)(client, name, namespace)
+        if output is OutputFormat.TABLE:
+            _warn_if_frozen(await freeze_reason(client))
+        return await follow(partial(again, client, found)) if watch else found
 
+    if watch and output is not OutputFormat.TABLE:
+        raise Misused("--watch has no other output format", at="--output")
     found = on_cluster(context, read)
     if output is not OutputFormat.TABLE:
         emit(_data(found), output)
     elif not watch:
-        print_lines(*report_lines(found))
-    state = (found.get("status") or {}).get("state")
-    if state in ("RolledBack", "Aborted", "Held"):
+        show_report(found)
+    state = state_text(found.get("status") or {})
+    if state in ("RolledBack", "Aborted", "Held", "Invalid"):
         reason = (found.get("status") or {}).get("reason") or state
         raise ProblemsFound(f"rollout {name} is {state}: {reason}")
+
+
+def _warn_if_frozen(reason: str | None) -> None:
+    if reason is not None:
+        told = f" ({reason})" if reason else ""
+        warn(f"rollouts are frozen{told}; `polyver rollout unfreeze` continues them")
 
 
 @app.command
@@ -151,36 +182,42 @@ def start(
         The release: a version, or the name of a revision.
     policy
         The RolloutPolicy whose steps and checks the rollout uses.
+    namespace
+        The namespace of the policy and of the rollout. Default: the only namespace that has the
+        policy.
     """
     kind, _, name = target.partition("/")
     groups = [group for group, each in TARGET_KINDS if each == kind]
     if not groups or not name:
-        known = ", ".join(each for _, each in TARGET_KINDS)
-        raise Misused(f"{target!r} is not KIND/NAME", hint=f"known kinds: {known}")
+        hint = closest(kind, [each for _, each in TARGET_KINDS])
+        example = "write for example ComponentDefinition/webservice"
+        raise Misused(f"{target!r} is not KIND/NAME", hint=example if groups else hint)
 
-    async def create(client: Client, access: ClusterAccess) -> str:
-        inside = namespace or access.namespace
+    async def create(client: Client, access: ClusterAccess) -> Object:
+        inside = await policy_namespace(client, policy, namespace, access.namespace)
         spec = {"group": groups[0], "kind": kind, "name": name}
         lineage = lineage_of(spec, inside)
-        there = (await client.list(ROLLOUTS_ON, lineage.policy_namespace)).items
+        there = await all_of(client, ROLLOUTS_ON, inside)
         for each in there:
             if request_in(each).lineage == lineage and request_in(each).to == to:
                 state = (each.get("status") or {}).get("state")
                 if not state or not RolloutState(state).is_final:
-                    raise Misused(f"rollout {each['metadata']['name']} of {to} is active")
+                    raise RequestRefused(f"rollout {each['metadata']['name']} of {to} is active")
+        used = [each["metadata"]["name"] for each in there]
         made = {
             "apiVersion": "polyver.dev/v1alpha1",
             "kind": "Rollout",
-            "metadata": {
-                "name": unused_name(rollout_name(lineage, to), _names(there)),
-                "namespace": lineage.policy_namespace,
-            },
+            "metadata": {"name": unused_name(rollout_name(lineage, to), used), "namespace": inside},
             "spec": {"target": spec, "to": to, "policyRef": {"name": policy}},
         }
-        created = await client.create(ROLLOUTS_ON, made, manager="polyver-cli")
-        return f"{created['metadata']['namespace']}/{created['metadata']['name']}"
+        return await accepted(client, await client.create(ROLLOUTS_ON, made, manager=MANAGER))
 
-    print_lines(f"rollout {on_cluster(context, create)} is started")
+    metadata = on_cluster(context, create)["metadata"]
+    started = f"{metadata['name']} -n {metadata['namespace']}"
+    print_lines(
+        f"rollout {metadata['namespace']}/{metadata['name']} is started",
+        f"to follow it: polyver rollout status {started} --watch",
+    )
 
 
 @app.command
@@ -194,8 +231,8 @@ def pause(name: str, /, *, namespace: Namespace = "", context: Context = "") -> 
     name
         The name of the Rollout.
     """
-    _change(name, namespace, context, lambda _: {"paused": True})
-    print_lines(f"rollout {name} is paused")
+    change(name, namespace, context, lambda _: {"paused": True})
+    print_lines(f"rollout {name} is paused: no step starts; checks and the rollback go on")
 
 
 @app.command
@@ -209,7 +246,7 @@ def resume(name: str, /, *, namespace: Namespace = "", context: Context = "") ->
     name
         The name of the Rollout.
     """
-    _change(name, namespace, context, lambda _: {"paused": None})
+    change(name, namespace, context, lambda _: {"paused": None})
     print_lines(f"rollout {name} continues")
 
 
@@ -244,8 +281,9 @@ def promote(
             approved += 1  # an approval from before the failure does not count
         return {"approvedStep": max(approved, int(steps if full else done))}
 
-    _change(name, namespace, context, approve)
-    print_lines(f"rollout {name} is promoted")
+    done = step_number(change(name, namespace, context, approve).get("status") or {})
+    approved = "all steps are" if full else f"step {done} is" if done else "the preflight is"
+    print_lines(f"rollout {name} is promoted: {approved} approved")
 
 
 @app.command
@@ -259,8 +297,8 @@ def abort(name: str, /, *, namespace: Namespace = "", context: Context = "") -> 
     name
         The name of the Rollout.
     """
-    _change(name, namespace, context, lambda _: {"aborted": True})
-    print_lines(f"rollout {name} is aborted")
+    change(name, namespace, context, lambda _: {"aborted": True})
+    print_lines(f"rollout {name} is aborted: its followers return to the release before")
 
 
 @app.command
@@ -281,7 +319,7 @@ def history(
     name
         The name of the Rollout.
     """
-    found = on_cluster(context, lambda client, _: _named(client, name, namespace))
+    found = on_cluster(context, lambda client, _: named(client, name, namespace))
     entries = (found.get("status") or {}).get("history") or []
     if output is not OutputFormat.TABLE:
         emit({"history": entries}, output)
@@ -308,7 +346,7 @@ def preflight(
     name
         The name of the Rollout.
     """
-    found = on_cluster(context, lambda client, _: _named(client, name, namespace))
+    found = on_cluster(context, lambda client, _: named(client, name, namespace))
     data = (found.get("status") or {}).get("preflight")
     if data is None:
         raise UnknownName(f"rollout {name} has no result of its preflight yet")
@@ -345,7 +383,7 @@ def freeze(*, reason: str = "", context: Context = "") -> None:
             "metadata": {"name": FREEZE, "namespace": SYSTEM_NAMESPACE},
             "data": {"reason": reason},
         }
-        await client.apply(_CONFIG_MAPS, made, manager="polyver-cli", force=True)
+        await client.apply(CONFIG_MAPS, made, manager=MANAGER, force=True)
 
     on_cluster(context, write)
     print_lines("rollouts are frozen: no step starts")
@@ -361,7 +399,7 @@ def unfreeze(*, context: Context = "") -> None:
     async def delete(client: Client, access: ClusterAccess) -> bool:
         del access
         try:
-            await client.delete(_CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE)
+            await client.delete(CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -370,46 +408,6 @@ def unfreeze(*, context: Context = "") -> None:
 
     was = on_cluster(context, delete)
     print_lines("rollouts continue" if was else "rollouts were not frozen")
-
-
-async def _named(client: Client, name: str, namespace: str) -> Object:
-    """Return a rollout; without a namespace, search all namespaces for the only one."""
-    if namespace:
-        found = await find(client, ROLLOUTS_ON, name, namespace)
-        if found is None:
-            raise UnknownName(f"there is no rollout {namespace}/{name}")
-        return found
-    there = await list_all(client, ROLLOUTS_ON)
-    named = [each for each in there if each["metadata"]["name"] == name]
-    if not named:
-        known = ", ".join(sorted(_names(there))) or "none"
-        raise UnknownName(f"there is no rollout {name}", hint=f"known: {known}")
-    if len(named) > 1:
-        spaces = ", ".join(each["metadata"]["namespace"] for each in named)
-        raise Misused(f"{name} is in several namespaces: {spaces}", hint="pass --namespace")
-    return named[0]
-
-
-def _names(rollouts: Sequence[Object]) -> list[str]:
-    return [each["metadata"]["name"] for each in rollouts]
-
-
-def _change(
-    name: str, namespace: str, context: str, change: Callable[[Object], Mapping[str, Any]]
-) -> None:
-    """Write fields of the spec of an active rollout."""
-
-    async def write(client: Client, access: ClusterAccess) -> None:
-        del access
-        found = await _named(client, name, namespace)
-        state = (found.get("status") or {}).get("state")
-        if state and RolloutState(state).is_final:
-            raise Misused(f"rollout {name} has ended: {state}")
-        inside = found["metadata"]["namespace"]
-        spec = {"spec": dict(change(found))}
-        await client.patch(ROLLOUTS_ON, name, inside, change=spec, manager="polyver-cli")
-
-    on_cluster(context, write)
 
 
 def _data(obj: Object) -> Object:

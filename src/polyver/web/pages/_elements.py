@@ -72,7 +72,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def stage(name: str) -> Html:
     """Build the label of a release's stage or of a run's state."""
-    return tag("span", name, class_=f"stage stage-{name}")
+    return tag("span", name, class_=f"stage stage-{name.replace(' ', '-')}")
 
 
 def labels(found: Mapping[str, str]) -> Html | None:
@@ -179,6 +179,7 @@ class PageLayout:
     """The parts of a page around its content, such as the navigation and the live state."""
 
     path: str
+    rollouts: bool = False
     runs: bool = False
     revision: int = 0
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -204,6 +205,8 @@ class PageLayout:
     def _header(self) -> Html:
         brand = tag("a", tag("img", src="/static/icon.svg", alt="", width=22, height=22), "polyver")
         links = [("/", "Lineages", ("/lineages", "/why")), ("/dependents", "Dependents", ())]
+        if self.rollouts:
+            links.append(("/rollouts", "Rollouts", ()))
         if self.runs:
             links.append(("/runs", "Runs", ()))
         items = [tag("li", self._link(*each)) for each in links]

@@ -23,6 +23,7 @@ from polyver.web.pages._elements import (
     why_address,
     without_users,
 )
+from polyver.web.pages._rollouts import rollout_address
 
 __all__ = ["answer", "crumbs", "lineage_page", "moves", "why_page"]
 
@@ -108,18 +109,27 @@ def _notes(each: Data) -> list[Child]:
         f"deprecated since {each['since']}" if "since" in each else "",
         _removal(each),
         f"use {each['use']}" if "use" in each else "",
-        each.get("gate", ""),
     ]
     said = ", ".join(filter(None, clock))
     digest = tag("code", each["digest"], class_="digest") if "digest" in each else None
     return [
         tag("p", said, class_="warn") if said else None,
+        _gate(each),
         tag("p", each["notice"]) if "notice" in each else None,
         tag("p", each["text"]) if "text" in each else None,
         labels(each.get("labels", {})),
         _table(each),
         digest,
     ]
+
+
+def _gate(each: Data) -> Html | None:
+    """Build the note about a release that a rollout holds, with a link to the rollout."""
+    if "gate" not in each:
+        return None
+    if "rollout" not in each:
+        return tag("p", each["gate"], class_="warn")
+    return tag("p", tag("a", each["gate"], href=rollout_address(each["rollout"])))
 
 
 def _removal(each: Data) -> str:

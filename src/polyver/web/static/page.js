@@ -67,6 +67,11 @@ addEventListener("pageshow", (event) => {
   if (event.persisted && !stream) listen();
 });
 
+// Ages grow without any event.
+setInterval(() => {
+  if (!document.hidden && document.querySelector("[data-live] time[title]")) refresh();
+}, 60000);
+
 // Searching shows what is found while one writes.
 let waiting = 0;
 for (const form of document.querySelectorAll("form[role=search]")) {

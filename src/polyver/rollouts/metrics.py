@@ -1,0 +1,106 @@
+"""Prometheus metrics of rollouts. The Prometheus library is loaded on the first collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from polyver.core.rollout import CheckResult, RolloutState
+from polyver.kube.http.histograms import Times
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+__all__ = ["RolloutMetrics"]
+
+_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+_MOST_ROLLOUTS: Final = 100
+"""The number of active rollouts whose followers are reported, one series for each state."""
+_Name = tuple[str, str]
+
+
+class RolloutMetrics:
+    """The states of rollouts, the followers of active ones, and counts since the start."""
+
+    def __init__(self) -> None:
+        self.preflights = Times(_BOUNDS)
+        self._states: dict[_Name, str] = {}
+        self._followers: dict[_Name, Mapping[str, int]] = {}
+        self._failed: Counter[str] = Counter()
+
+    def observe_state(self, namespace: str, name: str, state: str | None) -> None:
+        """Note the state of a rollout; None if it was deleted."""
+        if state is None:
+            self._states.pop((namespace, name), None)
+        else:
+            self._states[namespace, name] = state
+        if not state or RolloutState(state).is_final:
+            self._followers.pop((namespace, name), None)
+
+    def observe_followers(self, namespace: str, name: str, counts: Mapping[str, int]) -> None:
+        """Note the followers of an active rollout by their state."""
+        self._followers[namespace, name] = counts
+
+    def observe_checks(self, before: Iterable[CheckResult], now: Sequence[CheckResult]) -> None:
+        """Count the checks that fail, and that did not fail before."""
+        failed = Counter(each.name for each in now if each.verdict == "Failed")
+        failed -= Counter(each.name for each in before if each.verdict == "Failed")
+        self._failed += failed
+
+    def states(self) -> Mapping[str, int]:
+        """Count the rollouts by state."""
+        found = Counter(state for state in self._states.values() if state)
+        return {each.value: found[each.value] for each in RolloutState}
+
+    def followers(self) -> Iterator[tuple[_Name, str, int]]:
+        """Yield the number of followers of each active rollout, for each of their states."""
+        for name, counts in islice(sorted(self._followers.items()), _MOST_ROLLOUTS):
+            for state, number in counts.items():
+                yield name, state, number
+
+    def failed_checks(self) -> Mapping[str, int]:
+        """Return the number of failures of each check."""
+        return self._failed
+
+    def collector(self) -> Collector:
+        """Build a collector for a Prometheus registry."""
+        return _collector(self)
+
+
+def _collector(metrics: RolloutMetrics) -> Collector:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.registry import Collector
+
+    class Rollouts(Collector):
+        """Reports the metrics to the Prometheus library."""
+
+        def collect(self) -> Iterator[Metric]:
+            states = GaugeMetricFamily("polyver_rollouts", "Rollouts.", labels=("state",))
+            for state, number in metrics.states().items():
+                states.add_metric((state,), number)
+            followers = GaugeMetricFamily(
+                "polyver_rollout_followers",
+                "Followers of active rollouts.",
+                labels=("namespace", "rollout", "state"),
+            )
+            for (namespace, name), state, number in metrics.followers():
+                followers.add_metric((namespace, name, state), number)
+            failed = CounterMetricFamily(
+                "polyver_rollout_checks_failed", "Checks that failed.", labels=("check",)
+            )
+            for check, number in metrics.failed_checks().items():
+                failed.add_metric((check,), number)
+            times = HistogramMetricFamily(
+                "polyver_rollout_preflight_seconds", "Duration of preflights."
+            )
+            times.add_metric((), metrics.preflights.buckets(), metrics.preflights.seconds)
+            yield from (states, followers, failed, times)
+
+    return Rollouts()

@@ -1,0 +1,182 @@
+"""The rollouts and their policies in the model of the page.
+
+A rollout brings a new release of a lineage to its dependents in steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+__all__ = [
+    "PageCheck",
+    "PageCommand",
+    "PageCounts",
+    "PageEvent",
+    "PageGroup",
+    "PagePreflight",
+    "PageRollout",
+    "PageRolloutPolicy",
+    "PageRolloutStep",
+    "PageRollouts",
+    "PublisherKey",
+]
+
+V = TypeVar("V")
+
+
+class PublisherKey(NamedTuple):
+    """The key of the object that publishes the releases of a lineage, as rollouts name it."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+class PageCounts(NamedTuple):
+    """The followers of a rollout: those dependents of a lineage that move to new releases."""
+
+    total: int = 0
+    cohort: int = 0
+    """Those that may use the release."""
+    moved: int = 0
+    healthy: int = 0
+    failing: int = 0
+    held: int = 0
+    waiting: int = 0
+    idle: int = 0
+    """Those that somebody has to run, and that nobody has run with the release yet."""
+
+
+NO_COUNTS = PageCounts()
+
+
+class PageRolloutStep(NamedTuple):
+    """One step of a rollout."""
+
+    adds: str
+    pause: str
+    state: str
+
+
+class PageCheck(NamedTuple):
+    """One check of a rollout, and its latest result."""
+
+    name: str
+    rule: str
+    result: str
+    message: str
+
+
+class PageGroup(NamedTuple):
+    """Followers with the same change, or with the same failure; `names` has some of them."""
+
+    text: str
+    dependents: int
+    names: tuple[str, ...]
+
+
+class PagePreflight(NamedTuple):
+    """The effect of a release, which was computed before the first step."""
+
+    unchanged: int
+    changed: int
+    loses: int
+    fails: int
+    groups: tuple[PageGroup, ...]
+    failures: tuple[PageGroup, ...]
+
+
+class PageEvent(NamedTuple):
+    """A change of the state of a rollout."""
+
+    time: str
+    state: str
+    step: int
+    message: str
+
+
+class PageCommand(NamedTuple):
+    """A command that a user can type now, and its effect."""
+
+    command: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageRollout:
+    """A rollout as the page shows it."""
+
+    name: str
+    """Its namespace and its name."""
+    publisher: PublisherKey
+    """The lineage that it concerns."""
+    to: str
+    """The release."""
+    state: str
+    is_active: bool
+    reason: str = ""
+    step: int = 0
+    """The step in progress, from 1."""
+    steps: tuple[PageRolloutStep, ...] = ()
+    counts: PageCounts = NO_COUNTS
+    facts: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[PageCheck, ...] = ()
+    preflight: PagePreflight | None = None
+    history: tuple[PageEvent, ...] = ()
+    windows: tuple[str, ...] = ()
+    commands: tuple[PageCommand, ...] = ()
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRolloutPolicy:
+    """The way in which new releases of some lineages reach their users."""
+
+    name: str
+    """Its namespace and its name."""
+    ready: str
+    """True, False, or empty if polyver has not read it yet."""
+    message: str
+    targets: tuple[str, ...]
+    lineages: int
+    steps: str
+
+
+class PageRollouts:
+    """All rollouts and their policies, by their namespace and name."""
+
+    def __init__(self, note: Callable[[], None]) -> None:
+        self.is_enabled = False
+        """True if a source reports rollouts."""
+        self.rollouts: dict[str, PageRollout] = {}
+        self.policies: dict[str, PageRolloutPolicy] = {}
+        self.freeze: str | None = None
+        """The reason why all rollouts are frozen, which may be empty; None if they are not."""
+        self._note = note
+
+    def put(self, name: str, rollout: PageRollout | None) -> None:
+        """Add, replace or remove a rollout."""
+        self._put(self.rollouts, name, rollout)
+
+    def put_policy(self, name: str, policy: PageRolloutPolicy | None) -> None:
+        """Add, replace or remove a policy."""
+        self._put(self.policies, name, policy)
+
+    def _put(self, known: dict[str, V], name: str, value: V | None) -> None:
+        if value is None:
+            known.pop(name, None)
+        else:
+            known[name] = value
+        self._note()
+
+    def set_freeze(self, reason: str | None) -> None:
+        """Set the reason why all rollouts are frozen; None if they are not."""
+        self.freeze = reason
+        self._note()
+
+    def of(self, publisher: PublisherKey) -> Iterator[PageRollout]:
+        """Yield the rollouts of one lineage."""
+        return (each for each in self.rollouts.values() if each.publisher == publisher)
