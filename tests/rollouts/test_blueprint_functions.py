@@ -159,7 +159,8 @@ def test_a_rollout_goes_on_after_a_restart(platform: Platform) -> None:
     first = {name for name, each in platform.versions().items() if each == "v0.2.0"}
     platform.reaches("Paused", "1/3")
     platform.start(NEW)
-    assert platform.reaches("Paused", "1/3")["dependents"]["healthy"] == 3
+    platform.reaches("Paused", "1/3")
+    eventually(lambda: platform.rollout()["dependents"]["healthy"] == 3)
     platform.ask(approvedStep=1)
     platform.reaches("Progressing", "2/3")
     platform.start(NEW)
@@ -278,7 +279,8 @@ def test_calls_are_checked_from_the_status_of_action_sets(platform: Platform) ->
     assert all(each["startTime"] <= each["endTime"] for each in calls)
     status = platform.reaches("Paused", "1/2")
     assert [each["name"] for each in status["checks"]] == ["ready", "errors", "latency"]
-    assert status["checks"][1]["message"] == "0 of 4 calls failed (0%)"
+    counted = "0 of 4 calls failed (0%)"
+    eventually(lambda: platform.rollout()["checks"][1]["message"] == counted)
     moved = next(name for name, each in found.items() if each["resolvedVersion"] == "v0.2.0")
     for _ in range(5):
         platform.run(moved, "bad")

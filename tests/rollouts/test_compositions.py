@@ -29,7 +29,7 @@ def platform(tmp_path: Path) -> Iterator[Composing]:
 
 
 def test_a_composition_revision_reaches_composite_resources_in_steps(platform: Composing) -> None:
-    platform.policy(COMPOSITION, {"share": "40%", **APPROVED}, {"share": "100%"})
+    platform.policy(COMPOSITION, {"count": 5, **APPROVED}, {"share": "100%"})
     name = platform.publish_composition("2")
     first = platform.reaches(name, "Paused", "1/2")["dependents"]
     assert first["total"] == NUMBER
@@ -43,7 +43,7 @@ def test_a_composition_revision_reaches_composite_resources_in_steps(platform: C
 
 
 def test_a_function_revision_reaches_composite_resources_in_steps(platform: Composing) -> None:
-    platform.policy(FUNCTION, {"share": "40%", **APPROVED}, {"share": "100%"})
+    platform.policy(FUNCTION, {"count": 5, **APPROVED}, {"share": "100%"})
     name = platform.publish_function("better")
     first = platform.reaches(name, "Paused", "1/2")["dependents"]
     assert 0 < first["cohort"] == first["healthy"] < NUMBER
@@ -163,7 +163,7 @@ def test_composite_resources_that_name_a_revision_or_keep_theirs_are_not_moved(
 ) -> None:
     platform.stack(101, compositionUpdatePolicy="Manual")
     eventually(lambda: platform.healthy() == NUMBER + 1)
-    platform.policy(COMPOSITION, {"share": "40%", **APPROVED}, {"share": "100%"})
+    platform.policy(COMPOSITION, {"count": 5, **APPROVED}, {"share": "100%"})
     name = platform.publish_composition("2")
     first = platform.reaches(name, "Paused", "1/2")["dependents"]
     assert first["total"] == NUMBER
@@ -180,7 +180,7 @@ def test_composite_resources_that_name_a_revision_or_keep_theirs_are_not_moved(
 def test_a_return_to_the_content_in_use_needs_no_rollout(
     platform: Composing, target: dict[str, str]
 ) -> None:
-    platform.policy(target, {"share": "40%", **APPROVED}, {"share": "100%"})
+    platform.policy(target, {"count": 5, **APPROVED}, {"share": "100%"})
     name = platform.publish(target, "better")
     platform.reaches(name, "Paused", "1/2")
     by, before = target["kind"].lower(), FIRST[target["kind"]]

@@ -35,8 +35,8 @@ def platform() -> Iterator[Releasing]:
 
 def test_a_release_reaches_applications_in_steps(platform: Releasing) -> None:
     platform.policy(
-        {"share": "30%", "pause": {"until": "Approved"}},
-        {"share": "60%", "pause": {"until": "Approved"}},
+        {"count": 4, "pause": {"until": "Approved"}},
+        {"count": 8, "pause": {"until": "Approved"}},
         {"share": "100%"},
     )
     platform.publish(version("1.0.1"))

@@ -71,8 +71,9 @@ def test_its_buckets_are_composed_by_the_revision_that_there_is(visitor: Visitor
     def told() -> bool:
         found = visitor.data("/lineages")["lineages"]
         users = {e["path"]: [r["users"] for r in e["releases"]] for e in found}
-        # Its composition, and the three buckets that are composed by it.
-        return users.get("function-patch-and-transform") == [4] and users[BUCKETS] == [3]
+        # Two compositions, the three buckets and the ten websites that are composed by them.
+        composed = users.get("function-patch-and-transform") == [15]
+        return composed and users[BUCKETS] == [3] and users.get("composition/websites") == [10]
 
     eventually(told)
 

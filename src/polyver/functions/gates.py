@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from polyver.capability.gates import LineageName, gate_data, gate_from_data
+from polyver.capability.gates import SYSTEM_NAMESPACE, LineageName, gate_data, gate_from_data
 from polyver.core import Gate, Lineage, PolyverError, Release
 from polyver.core.plain import ReadOnlyObject
 from polyver.functions.policy import FUNCTIONS
@@ -72,7 +72,7 @@ def read_record(config_map: ReadOnlyObject | None) -> GateRecord:
         data = msgspec.json.decode(text)
         return {name: tuple(map(_stable_version, each)) for name, each in data.items()}
     except (AttributeError, KeyError, TypeError, ValueError):
-        at = f"ConfigMap polyver-system/{RECORD}, data[{_KEY}]"
+        at = f"ConfigMap {SYSTEM_NAMESPACE}/{RECORD}, data[{_KEY}]"
         hint = "correct it, or delete the ConfigMap, which opens all versions"
         raise PolyverError(
             "the gates of function versions cannot be read", at=at, hint=hint

@@ -144,7 +144,7 @@ async def all_of(client: Client, kind: GroupVersionResource, namespace: str = ""
             raise
         fact = "rollouts are not enabled on this control plane"
         raise UnreadableInput(
-            fact, hint="the capabilities definitions and compositions enable them"
+            fact, hint="the capabilities definitions, compositions and functions enable them"
         ) from None
 
 
