@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.composites import SERVE
 from tests.editing import edited
-from tests.walks.support import eventually
+from tests.walks import support
 
 from polyver.kube.objects import dump_yaml
 from polyver.kube.objects.status import ApiError
@@ -36,6 +36,14 @@ MODES = ("good", "better", "best", "fails", "unready", "deletes", "slow", "crash
 """The versions of the function, by their behaviour."""
 COMPOSITION = {"group": "apiextensions.crossplane.io", "kind": "Composition", "name": "stacks"}
 FUNCTION = {"group": "pkg.crossplane.io", "kind": "Function", "name": "maker"}
+
+
+T = TypeVar("T")
+
+
+def eventually(ask: Callable[[], T | None], *, every: float = 0.1) -> T:
+    """Wait for a state. Functions need a second to start, so asking more often is useless."""
+    return support.eventually(ask, every=every)
 
 
 def packages(folder: Path) -> Path:
@@ -128,7 +136,7 @@ class Composing:
         made["spec"]["pipeline"][0]["functionRevisionSelector"] = selector
         self.request("POST", COMPOSITIONS, made)
 
-    def stacks(self, number: int, *, first: int = 1, every: float = 0.02, **labels: str) -> None:
+    def stacks(self, number: int, *, first: int = 1, every: float = 0.1, **labels: str) -> None:
         """Create composite resources, and wait until all are healthy."""
         for each in range(first, first + number):
             self.stack(each, labels=labels)
@@ -232,7 +240,7 @@ class Composing:
             return status if (status.get("state"), status.get("step")) == (state, step) else None
 
         try:
-            return eventually(there, every=0.1)
+            return eventually(there)
         except BaseException as error:
             raise AssertionError(f"{name}: {self.status(name)}") from error
 

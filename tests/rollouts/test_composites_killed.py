@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.rollouts.composing import FUNCTION, STACKS, Composing, packages, uses
+from tests.rollouts.composing import FUNCTION, STACKS, Composing, eventually, packages, uses
 from tests.rollouts.releasing import Replicated, replicated
 from tests.rollouts.test_killed import KilledServer
-from tests.walks.support import eventually
 
 from polyver.testing import LocalCluster
 

@@ -14,8 +14,8 @@ from tests.rollouts.composing import (
     STACKS,
     Composing,
     composing,
+    eventually,
 )
-from tests.walks.support import eventually
 
 NUMBER = 12
 APPROVED = {"pause": {"until": "Approved"}}

@@ -15,8 +15,8 @@ from tests.rollouts.composing import (
     POLICIES,
     Composing,
     composing,
+    eventually,
 )
-from tests.walks.support import eventually
 
 NUMBER = 8
 APPROVED = {"pause": {"until": "Approved"}}
