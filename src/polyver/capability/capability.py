@@ -1,7 +1,7 @@
 """A capability as one value, which lists everything that the capability adds to polyver.
 
-`app` has the list of these values; no other code names a capability. The values are small. The code
-to which they refer is loaded when it is first used.
+The package `polyver.app` has the list of these values; no other code names a capability. The values
+are small. The code to which they refer is loaded when it is first used.
 """
 
 from __future__ import annotations

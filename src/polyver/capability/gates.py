@@ -43,7 +43,7 @@ SYSTEM_NAMESPACE: Final = "polyver-system"
 
 @dataclass(frozen=True, slots=True, order=True)
 class LineageName:
-    """The object that publishes the releases of a lineage.
+    """Identifies a lineage by the object that publishes its releases.
 
     >>> str(LineageName("core.oam.dev", "ComponentDefinition", "vela-system", "webservice"))
     'ComponentDefinition vela-system/webservice'
@@ -142,4 +142,4 @@ class ReleaseObject:
     is_published: bool = True
     """False while its status is not written; dependents cannot resolve to the release yet."""
     series: str = ""
-    """Releases of one series have the same followers; a newer release supersedes the older."""
+    """Releases of the same series have the same followers; a newer one supersedes an older one."""

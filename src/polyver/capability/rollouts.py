@@ -43,7 +43,7 @@ async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[s
 
 
 class RolloutTargets(Protocol):
-    """The lineages of some kinds, as rollouts see them."""
+    """The interface with which rollouts read lineages of some kinds, and write their gates."""
 
     @property
     def kinds(self) -> Sequence[tuple[str, str]]:
@@ -51,7 +51,7 @@ class RolloutTargets(Protocol):
 
     @property
     def noun(self) -> str:
-        """The name of its followers, in the plural: applications."""
+        """The name of the followers in the plural, such as `applications`."""
 
     @property
     def has_calls(self) -> bool:
