@@ -139,7 +139,7 @@ class Cohorts:
         return bisect_left(members, (exposure.share, ""))
 
     def _group_by(self, labels: tuple[Mapping[str, str], ...]) -> None:
-        """Group the followers by the labels of steps that they have, unless this is done already."""
+        """Group the followers by the labels of steps that they have, unless they are grouped so."""
         if labels == self._labels:
             return
         self._labels = labels

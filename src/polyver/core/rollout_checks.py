@@ -130,7 +130,7 @@ _EMPTY = "no dependent is in the cohort"
 def lasting_result(
     result: CheckResult, shown: CheckResult | None, *, has_passed: bool
 ) -> CheckResult:
-    """Return the last result `shown` instead of `result` if the step has passed, but `result` waits.
+    """Return `shown`, the last result, if the step has passed but `result` waits; else `result`.
 
     The last result must be `Passed`.
 

@@ -63,7 +63,7 @@ class Notifier:
         return obj
 
     async def close(self) -> None:
-        """Cancel all attempts; another process sends the notifications that are still in a status."""
+        """Cancel all attempts; another process sends the notifications that a status still has."""
         tasks = [*self._tasks.values()]
         for task in tasks:
             task.cancel()

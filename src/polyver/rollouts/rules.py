@@ -76,7 +76,7 @@ class RolloutRules:
 
 
 def read_rules(spec: _Data, *, at: str = "spec") -> tuple[RolloutRules | None, list[PolyverError]]:
-    """Read the rules of a policy or a rollout; return them (None after an error), and all errors."""
+    """Read the rules of a policy or a rollout; return them (None if invalid), and all errors."""
     problems: list[PolyverError] = []
 
     def each(name: str, read: Callable[[_Data, str], T]) -> tuple[T, ...]:

@@ -166,9 +166,10 @@ class KnownCompositionRevision(Numbered):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes to make for a Composition, in the order of the fields.
+    """The changes that the controller makes for a Composition.
 
-    If there are refusals, there are no changes.
+    The controller first creates `create`, and then makes `changes`. If `refusals` is not empty,
+    there are no changes.
     """
 
     create: KnownCompositionRevision | None = None
@@ -232,8 +233,9 @@ def composition_changes(
 
     After the changes, the revision with the current content has the highest number.
 
-    `known` are the revisions that have the Composition's name as a label. `policy` is the Ready
-    RolloutPolicy of the Composition; it closes a revision that becomes the newest.
+    `known` are the revisions that have the Composition's name as a label. `policy` is the name of
+    the Ready RolloutPolicy of the Composition, or empty; the policy closes a revision that becomes
+    the newest.
     """
     metadata: ReadOnlyObject = composition["metadata"]
     uid, content = metadata["uid"], content_of(composition)

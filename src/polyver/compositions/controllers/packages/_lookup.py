@@ -75,7 +75,7 @@ class Dependents(Users, Protocol):
         ...
 
     def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
-        """Return the composite resources by the revisions with which they were composed."""
+        """Return the names of the composite resources that were composed with each revision."""
         ...
 
 
@@ -116,7 +116,8 @@ class Compositions:
         self._pipelines: dict[str, CompositionPipeline] = {}
         self._used: dict[tuple[str, str], dict[Key, CompositeUse]] = {}
         self._pins: dict[str, dict[FunctionPin, dict[str, None]]] = {}
-        """The composite resources by the function and the pin that they have."""
+        """The names of composite resources, by function, and by the pin with which they were composed.
+        """
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
