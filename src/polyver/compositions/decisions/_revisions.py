@@ -73,7 +73,8 @@ _OURS = (COMPOSITION, CONTENT)
 def check_composition(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
     """Return all problems of a Composition.
 
-    `several` is true if the feature FunctionRevisions is enabled.
+    `several` is true if the feature FunctionRevisions is enabled: Functions may then have several
+    active revisions, and steps may select one of them.
     """
     found = [*_check_name(obj["metadata"].get("name", ""))]
     names: set[str] = set()

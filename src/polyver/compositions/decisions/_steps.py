@@ -127,7 +127,7 @@ class FunctionLineages:
             in_order = sorted(there, key=lambda each: (not each.deleting, each.name))
             self._lineages[function] = lineage_of(function, distinct(in_order).values())
         self.has_gates = any(r.gate for each in self._lineages.values() for r in each)
-        """True if a revision has a gate: a rollout brings it to its followers, or has taken it back."""
+        """True if a revision has a gate: a rollout brings it to followers, or has taken it back."""
 
     def lineage(self, function: str) -> Lineage:
         return self._lineages.get(function) or Lineage(function)

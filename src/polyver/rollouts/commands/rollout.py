@@ -51,7 +51,7 @@ from polyver.rollouts.policies import rollout_name, unused_name
 
 app = App(
     name="rollout",
-    help="""Show and steer rollouts: how new releases reach their users in steps.
+    help="""Show and control rollouts, which bring new releases to their users in steps.
 
 Example: polyver rollout status webservice-1.2.5 -n vela-system --watch""",
 )

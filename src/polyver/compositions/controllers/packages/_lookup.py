@@ -116,8 +116,7 @@ class Compositions:
         self._pipelines: dict[str, CompositionPipeline] = {}
         self._used: dict[tuple[str, str], dict[Key, CompositeUse]] = {}
         self._pins: dict[str, dict[FunctionPin, dict[str, None]]] = {}
-        """The names of composite resources, by function, and by the pin with which they were composed.
-        """
+        """The names of composite resources, by function and then by the pin that they use."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
