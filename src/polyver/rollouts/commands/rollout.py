@@ -375,7 +375,7 @@ def freeze(*, reason: str = "", context: Context = "") -> None:
     Parameters
     ----------
     reason
-        The reason, which is kept for others to read.
+        The reason. `polyver rollout list` and `polyver rollout status` show it.
     """
 
     async def write(client: Client, access: ClusterAccess) -> None:
