@@ -73,10 +73,11 @@ _AT_FIRST = -1.0
 """The first limit, in bytes, for reviews on the event loop: none, so the first runs in a thread."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""With each review, the size limit for the event loop grows by at most 1 / `_FORGETTING`.
+"""With each review, the limit for the event loop grows by at most the factor 1 / `_FORGETTING`.
 
-A slow review lowers this limit immediately. Because the limit can grow again, one slow review does
-not move hundreds of later reviews to worker threads.
+The limit is the maximum size of reviews on the event loop. A slow review lowers it immediately.
+Because the limit can grow again, one slow review does not move hundreds of later reviews to worker
+threads.
 """
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
