@@ -1,8 +1,8 @@
 """Gates of rollouts on the objects that store releases, and the lineages that a policy targets.
 
 A gate is an annotation of the object that stores a release. Code that reads the release reads its
-gate in the same request. So a follower cannot use a new release before a controller has set its
-gate: if a policy targets the lineage, a release without the annotation is closed.
+gate in the same request. If a policy targets the lineage, a release without the annotation is
+closed. So no follower can use a new release before a controller has set the gate.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class LineageName:
 def gate_in(annotations: Mapping[str, str], *, policy: str = "") -> Gate | None:
     """Return the gate of a release from the annotations of its object; None if it has no gate.
 
-    `policy` is the name of the Ready policy for the lineage. If there is one, a release without the
-    annotation is closed: its gate admits nobody.
+    `policy` is the name of the Ready policy for the lineage. If it is not empty, a release without
+    the annotation is closed: its gate admits nobody.
 
     >>> gate_in({}, policy="careful")
     Gate(rollout='careful', step=0, share=0.0, cohorts=(), returns=False)

@@ -25,7 +25,8 @@ POLICIES: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutpolici
 async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[str, str]) -> str:
     """Return the name of the Ready policy for a lineage, or an empty string.
 
-    The list is consistent: it contains every policy that was Ready before the call.
+    The policies are read with a consistent list, which contains every policy that was Ready before
+    the call.
     """
     try:
         found = await client.list(POLICIES, lineage.policy_namespace)

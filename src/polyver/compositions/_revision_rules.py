@@ -1,7 +1,8 @@
 """The rules for numbering and selecting revisions of Compositions and of Functions.
 
 Each revision of a Composition or a Function has its own number, and the revision with the current
-content has the highest number. A policy states how a selector chooses among these revisions.
+content has the highest number. A `Policy` of `polyver.core` states how a selector chooses among
+these revisions. A RolloutPolicy is something else: it requires a rollout for each new revision.
 """
 
 from __future__ import annotations

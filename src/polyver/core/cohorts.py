@@ -21,10 +21,10 @@ FollowerState = Literal[
 ]
 """The state of a follower towards the release of a rollout:
 
-`waiting` has not tried it, `moved` uses it and is not ready yet, `healthy` uses it and is healthy,
-`unhealthy` uses it and has failed, `failing` could not move, `held` would lose objects.
-A follower that only uses a release when somebody runs it is `idle` before that, and `running` until
-its run ends.
+`waiting` has not tried the release, `moved` uses it and is not ready yet, `healthy` uses it and is
+healthy, `unhealthy` uses it and has failed, `failing` could not move to it, `held` did not move
+because it would lose objects. A follower that only uses a release when somebody runs it is `idle`
+before that, and `running` until its run ends.
 """
 WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "failing",

@@ -218,19 +218,19 @@ class CohortCounts:
     """All followers that would use the release if every one of them might use it."""
     cohort: int = 0
     moved: int = 0
-    """Those that use the release."""
+    """The followers that use the release."""
     healthy: int = 0
-    """Those that use the release and are healthy with it."""
+    """The followers that use the release and are healthy with it."""
     failing: int = 0
-    """Those for which the release does not work: they could not move, or are unhealthy with it."""
+    """The followers that could not move to the release, or are unhealthy with it."""
     held: int = 0
-    """Those that would lose objects, and so did not move."""
+    """The followers that did not move, because they would lose objects."""
     waiting: int = 0
-    """Those that have not tried the release yet."""
+    """The followers that have not tried the release yet."""
     idle: int = 0
-    """Those that use a release only when somebody runs them, and that have not run with it yet."""
+    """The followers that use a release only when they are run, and have not run with it yet."""
     running: int = 0
-    """Those whose first run with the release has not ended yet."""
+    """The followers whose first run with the release has not ended yet."""
 
     @property
     def observed(self) -> int:
@@ -276,8 +276,8 @@ def check_ready(
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, moved=4, healthy=3), seconds=10).verdict
     'Waiting'
 
-    Dependents that only use the release when somebody runs them are not late. The check waits until
-    enough of them have been run, and until the runs have ended.
+    Dependents that use the release only when they are run have no time limit. The check waits until
+    enough of them have been run, and until these runs have ended.
 
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, idle=4), seconds=1e6).message
     '0 of 4 healthy, 0 failing; 0 of 1 observed'
@@ -390,9 +390,9 @@ class Observations:
     counts: CohortCounts = CohortCounts()
     checks: tuple[CheckResult, ...] = ()
     threshold: float = 0.0
-    """The position below which the `count` of the next step is; 0 if that step has no count."""
+    """If the next step has a `count`: so many dependents have a lower position. Otherwise 0."""
     superseded_by: str = ""
-    """A newer release of the lineage to which the followers move; empty if there is none."""
+    """The newer release to which the followers move instead; empty if there is none."""
     may_start: bool = True
     """False if no step may start: outside of windows, in a freeze, or behind another rollout."""
     waits_for: str = ""

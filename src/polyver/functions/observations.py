@@ -32,7 +32,7 @@ class PhaseCall(NamedTuple):
     """A call of a function that has ended."""
 
     ended: float
-    """The Unix time of its end."""
+    """The Unix time at which the call ended."""
     seconds: float
     version: str
     has_failed: bool

@@ -145,7 +145,7 @@ class _Case:
     now: float
     """The time from which durations are computed."""
     moment: datetime
-    """The time of day."""
+    """The time of day, for windows and for the history."""
 
     @property
     def rollout(self) -> Rollout:
@@ -364,7 +364,10 @@ class RolloutController(Controller[RolloutKey]):
     # Rollouts.
 
     async def _reconcile_rollout(self, key: RolloutKey, *, longest: float) -> Requeue | None:
-        """Decide about a rollout; at most `longest` seconds since the last decision count."""
+        """Reconcile a rollout: read its objects, decide, and write the status and the gate.
+
+        `longest` limits the time, in seconds, that counts as elapsed since the last decision.
+        """
         obj = await find(self._client, ROLLOUTS_ON, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None  # deleting a rollout opens nothing

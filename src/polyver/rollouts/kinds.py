@@ -28,7 +28,7 @@ class TargetSelectorSpec:
     """Labels that an object must have, all of them."""
 
     matchLabels: dict[str, str]
-    """The labels."""
+    """The labels; an object must have all of them."""
 
 
 @part
@@ -40,7 +40,7 @@ class PolicyTargetSpec:
     kind: Annotated[str, MinLength(1)]
     """The kind of the object, such as ComponentDefinition, Composition or BlueprintFunction."""
     name: Name | None
-    """Its name."""
+    """The name of the object."""
     selector: TargetSelectorSpec | None
     """Labels instead of a name: the target is each object that has these labels."""
 
@@ -52,9 +52,9 @@ class RolloutTargetSpec:
     group: Annotated[str, MinLength(1)]
     """The API group of the object that publishes the releases."""
     kind: Annotated[str, MinLength(1)]
-    """Its kind."""
+    """The kind of the object."""
     name: Name
-    """Its name."""
+    """The name of the object."""
 
 
 @part
@@ -62,7 +62,7 @@ class StepPauseSpec:
     """A pause after a step: for some time, or until a user promotes the rollout."""
 
     seconds: str | None = Field(name="for", default=None)
-    """The duration: 90s, 10m, 2h."""
+    """The duration, such as 90s, 10m or 2h."""
     until: Literal["Approved"] | None
     """`Approved`: until a user runs `polyver rollout promote`."""
 
@@ -184,7 +184,7 @@ class RolloutNotificationSpec:
     url: str
     """The URL."""
     on: list[Event] | None
-    """The events. Default: all of them."""
+    """The events that are posted. Default: all of them."""
 
 
 @POLICIES.version(
@@ -251,7 +251,7 @@ class RolloutV1Alpha1:
             name: Name
 
         target: RolloutTargetSpec
-        """The lineage."""
+        """The lineage: the object that publishes the releases."""
         to: Annotated[str, MinLength(1)]
         """The release: a version, or the name of a revision."""
         policyRef: PolicyReference | None
@@ -325,7 +325,7 @@ class RolloutV1Alpha1:
         progress: str | None
         """The number of healthy followers, of all in the cohort, such as 12/40."""
         reason: str | None
-        """The reason of the state."""
+        """The reason why the rollout is in this state, as a sentence."""
         dependents: Dependents | None
         policy: dict[str, Any] | None
         """The steps, checks and other rules as they were at the start."""

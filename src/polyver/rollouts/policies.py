@@ -29,7 +29,7 @@ def older_policy(
     lineages: Mapping[LineageName, Mapping[str, str]],
     others: Sequence[ReadOnlyObject],
 ) -> str:
-    """Return a message that names the older policy of a lineage; empty if there is none."""
+    """Return a message about an older policy of one of the lineages; empty if there is none."""
     mine = _age(policy)
     for other in sorted(others, key=_age):
         for lineage, labels in sorted(lineages.items()):

@@ -50,7 +50,7 @@ class PageCounts(NamedTuple):
     held: int = 0
     waiting: int = 0
     idle: int = 0
-    """Those that somebody has to run, and that nobody has run with the release yet."""
+    """Those that use a release only when they are run, and that have not run with it yet."""
 
 
 NO_COUNTS = PageCounts()
@@ -113,7 +113,7 @@ class PageRollout:
     """A rollout as the page shows it."""
 
     name: str
-    """Its namespace and its name."""
+    """The namespace and the name, such as `vela-system/webservice-1.2.5`."""
     publisher: PublisherKey
     """The object that publishes the releases."""
     to: str
@@ -139,7 +139,7 @@ class PageRolloutPolicy:
     """A policy: the steps in which new releases of some lineages reach their users."""
 
     name: str
-    """Its namespace and its name."""
+    """The namespace and the name, such as `vela-system/careful`."""
     ready: str
     """The status of the condition `Ready`; empty if it is not set yet."""
     message: str

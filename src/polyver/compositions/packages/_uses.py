@@ -183,7 +183,7 @@ class FunctionPin(NamedTuple):
     function: str
     revision: str
     previous: str
-    """A rollback returns the composite resource to this revision; empty if there is none."""
+    """The revision to which a rollback returns the composite resource; empty if there is none."""
 
 
 def pins_in(composite: ReadOnlyObject) -> frozenset[FunctionPin]:

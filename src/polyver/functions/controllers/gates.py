@@ -1,7 +1,7 @@
 """Reads and writes the gates of function versions.
 
-Each read asks the API server, so it is consistent: it contains every gate and every policy that was
-written before the read.
+Each read is a consistent request to the API server: it contains every gate and every policy that
+was written before the read.
 """
 
 from __future__ import annotations

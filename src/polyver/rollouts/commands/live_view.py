@@ -38,7 +38,7 @@ _BAR: Final = 30
 _EVERY: Final = 0.5
 _MOST_GROUPS: Final = 5
 _PATIENCE: Final = 60.0
-"""Seconds for which an unreachable server is asked again."""
+"""Maximum seconds for which a request to an unreachable server is repeated."""
 _RETURN: Final = 30.0
 """Maximum seconds to wait for the followers to return, after a release was taken back."""
 _STEPS: Final[dict[StepState, tuple[str, str]]] = {
@@ -107,7 +107,7 @@ def _report(obj: ReadOnlyObject) -> Iterator[Line]:
 
 
 def _section(lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield an empty line and the lines; nothing if there are no lines."""
+    """Yield an empty line before the lines; yield nothing if there are no lines."""
     found = [*lines]
     if found:
         yield ()

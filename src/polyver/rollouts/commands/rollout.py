@@ -225,7 +225,7 @@ def start(
 
 @app.command
 def pause(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
-    """Stop a rollout from starting further steps; a failed check still takes the release back.
+    """Stop a rollout from starting further steps; checks go on, and can still cause a rollback.
 
     Example: polyver rollout pause webservice-1.2.5
 

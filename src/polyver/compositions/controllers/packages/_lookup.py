@@ -235,7 +235,7 @@ class CompositionsOn:
 
 
 def composites(discovery: Discovery) -> list[ResourceKind]:
-    """Return the kinds of composite resources. Discovery shows them with a common category."""
+    """Return the kinds of composite resources: those with the category `composite`."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 
