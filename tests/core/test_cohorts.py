@@ -23,10 +23,16 @@ USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy", "running")
 changes = st.one_of(st.tuples(followers, states), names, exposures)
 
 
-@given(st.lists(changes), exposures)
-def test_counts_are_those_of_each_follower(steps: list[object], exposure: Exposure) -> None:
+first = st.lists(st.tuples(followers, states), unique_by=lambda each: each[0].name)
+
+
+@given(first, st.lists(changes), exposures)
+def test_counts_are_those_of_each_follower(
+    first: list[tuple[Dependent, FollowerState]], steps: list[object], exposure: Exposure
+) -> None:
     cohorts = Cohorts()
-    known: dict[str, tuple[Dependent, FollowerState]] = {}
+    cohorts.put_all(first)
+    known = {each[0].name: each for each in first}
     for each in steps:
         match each:
             case tuple():

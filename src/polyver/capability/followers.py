@@ -6,9 +6,10 @@ follower updates only the counts in which it takes part.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from polyver.capability.gates import LineageName
 from polyver.core import Dependent, Lineage
@@ -16,6 +17,8 @@ from polyver.core.cohorts import Cohorts, FollowerState
 
 __all__ = ["FollowerIndex", "lineage_with_open"]
 
+_SLICE: Final = 500
+"""The number of objects that are counted at a time."""
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
@@ -27,6 +30,10 @@ class _Counted:
     opened: Lineage | None
     """The lineage without the gate of the release; None if the lineage lacks the release."""
     cohorts: Cohorts = field(default_factory=Cohorts)
+    is_complete: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when all followers have been counted once."""
+    changed: set[Any] = field(default_factory=set)
+    """The keys of objects that have changed while all followers were counted."""
 
 
 class FollowerIndex(Generic[K, T]):
@@ -90,29 +97,66 @@ class FollowerIndex(Generic[K, T]):
             if self._topic(lineage) == topic and not is_same(release):
                 del self._counted[lineage, release]
 
-    def followers(self, lineage: LineageName, release: str) -> Cohorts:
-        """Return the followers of a release by their state."""
-        counted = self._counted.get((lineage, release))
-        if counted is None:
-            counted = _Counted(self._opened(lineage, release))
-            self._counted[lineage, release] = counted
-            for key in self._users.get(self._topic(lineage), ()):
-                self._count(counted, lineage, release, key)
-        return counted.cohorts
+    async def followers(self, lineage: LineageName, release: str) -> Cohorts:
+        """Return the followers of a release by their state.
+
+        The first call counts all objects that use the lineage. It gives other tasks a turn after
+        each slice of them.
+        """
+        while True:
+            counted = self._counted.get((lineage, release))
+            if counted is None:
+                counted = _Counted(self._opened(lineage, release))
+                self._counted[lineage, release] = counted
+                await self._count_all(counted, lineage, release)
+            await counted.is_complete.wait()
+            if self._counted.get((lineage, release)) is counted:
+                return counted.cohorts
+
+    async def _count_all(self, counted: _Counted, lineage: LineageName, release: str) -> None:
+        keys, found = [*self._users.get(self._topic(lineage), ())], []
+        try:
+            for start in range(0, len(keys), _SLICE):
+                for key in keys[start : start + _SLICE]:
+                    one = self._follower(counted, lineage, release, key)
+                    found += [one] if one is not None else []
+                await asyncio.sleep(0)
+            counted.cohorts.put_all(found)
+        except BaseException:
+            self._counted.pop((lineage, release), None)
+            raise
+        finally:
+            counted.is_complete.set()
+        for key in counted.changed:
+            self._count(counted, lineage, release, key)
 
     def _count(self, counted: _Counted, lineage: LineageName, release: str, key: K) -> None:
         """Update the state of one object towards a release."""
-        known, _ = self._known.get(key, (None, None))
-        found = None
-        if known is not None and counted.opened is not None:
-            found = self._state(key, known, lineage, counted.opened, release)
-        name = "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        if not counted.is_complete.is_set():
+            counted.changed.add(key)
+            return
+        found = self._follower(counted, lineage, release, key)
         if found is None:
-            counted.cohorts.remove(name)
+            counted.cohorts.remove(_name(key))
         else:
-            dependent, state = found
-            mine = Dependent(name, uid=dependent.uid, labels=dependent.labels)
-            counted.cohorts.put(mine, state)
+            counted.cohorts.put(*found)
+
+    def _follower(
+        self, counted: _Counted, lineage: LineageName, release: str, key: K
+    ) -> tuple[Dependent, FollowerState] | None:
+        """Return the dependent of an object, and its state; None if it does not follow."""
+        known, _ = self._known.get(key, (None, None))
+        if known is None or counted.opened is None:
+            return None
+        found = self._state(key, known, lineage, counted.opened, release)
+        if found is None:
+            return None
+        dependent, state = found
+        return Dependent(_name(key), uid=dependent.uid, labels=dependent.labels), state
+
+
+def _name(key: Hashable) -> str:
+    return "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def lineage_with_open(lineage: Lineage | None, release: str) -> Lineage | None:

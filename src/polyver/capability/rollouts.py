@@ -75,7 +75,7 @@ class RolloutTargets(Protocol):
     async def write_gate(self, lineage: LineageName, release: str, gate: Gate | None) -> None:
         """Write the gate of a release to the object that stores it; None opens the release."""
 
-    def followers(self, lineage: LineageName, release: str) -> Cohorts:
+    async def followers(self, lineage: LineageName, release: str) -> Cohorts:
         """Return the followers of a lineage by their state towards a release."""
 
     async def preflight(

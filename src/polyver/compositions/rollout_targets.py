@@ -335,8 +335,8 @@ class RevisionTargets:
 
     # Followers.
 
-    def followers(self, lineage: LineageName, release: str) -> Cohorts:
-        return self._composites.followers(lineage, release)
+    async def followers(self, lineage: LineageName, release: str) -> Cohorts:
+        return await self._composites.followers(lineage, release)
 
     def _opened(self, lineage: LineageName, release: str) -> Lineage | None:
         return lineage_with_open(self._lineage(lineage.name), release)
@@ -389,7 +389,7 @@ class RevisionTargets:
     async def preflight(
         self, lineage: LineageName, release: str, sample: int | None
     ) -> PreflightReport:
-        cohorts = self.followers(lineage, release)
+        cohorts = await self.followers(lineage, release)
         names = cohorts.names(Exposure(1.0), "waiting", "failing", "held")[:sample]
         keys = [CompositeKey(*name.split("/")) for name in names]
         tried = TriedRevision(self._revised.kind, release)

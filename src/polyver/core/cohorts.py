@@ -8,7 +8,7 @@ each combination of the labels that steps name.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from polyver.core.lineage import Dependent
@@ -67,6 +67,17 @@ class Cohorts:
         self._followers[follower.name] = (follower, state, sides)
         insort(self._members.setdefault((state, sides), []), member)
         insort(self._all, member)
+
+    def put_all(self, followers: Iterable[tuple[Dependent, FollowerState]]) -> None:
+        """Add many followers that are not known yet; this is faster than adding each of them."""
+        for follower, state in followers:
+            sides = self._sides(follower)
+            member = (follower.position, follower.name)
+            self._followers[follower.name] = (follower, state, sides)
+            self._members.setdefault((state, sides), []).append(member)
+            self._all.append(member)
+        for members in (*self._members.values(), self._all):
+            members.sort()
 
     def remove(self, name: str) -> None:
         """Remove a follower; do nothing if it is not known."""

@@ -207,8 +207,8 @@ class DefinitionTargets:
 
     # Followers.
 
-    def followers(self, lineage: LineageName, release: str) -> Cohorts:
-        return self._applications.followers(lineage, release)
+    async def followers(self, lineage: LineageName, release: str) -> Cohorts:
+        return await self._applications.followers(lineage, release)
 
     def _opened(self, lineage: LineageName, release: str) -> Lineage | None:
         known = self._definitions.get(lineage)
@@ -252,7 +252,7 @@ class DefinitionTargets:
     async def preflight(
         self, lineage: LineageName, release: str, sample: int | None
     ) -> PreflightReport:
-        cohorts = self.followers(lineage, release)
+        cohorts = await self.followers(lineage, release)
         names = cohorts.names(Exposure(1.0), "waiting", "failing", "held")[:sample]
         return await preflight_of(
             self._client, (lineage.kind, lineage.namespace, lineage.name), release, names

@@ -189,7 +189,7 @@ class FunctionTargets:
 
     # Followers.
 
-    def followers(self, lineage: LineageName, release: str) -> Cohorts:
+    async def followers(self, lineage: LineageName, release: str) -> Cohorts:
         gate, counted = self._gate(lineage.name, release), self._counted.get((lineage, release))
         if counted is None or not _is_same(counted.gate, gate):
             counted = self._counted[lineage, release] = _Counted(gate)
@@ -228,7 +228,8 @@ class FunctionTargets:
             gated(self._functions, with_gate(record, lineage.name, release, each))
             for each in (Gate("preflight"), None)
         )
-        names = self.followers(lineage, release).names(Exposure(1.0), *_STATES)
+        cohorts = await self.followers(lineage, release)
+        names = cohorts.names(Exposure(1.0), *_STATES)
         for name in names[:sample]:
             namespace, _, plain = name.rpartition("/")
             obj = await find(self._client, _BLUEPRINTS, plain, namespace)

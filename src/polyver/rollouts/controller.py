@@ -455,7 +455,8 @@ class RolloutController(Controller[RolloutKey]):
         shown = status.get("dependents") or {}
         if not case.progress.state.is_closed or not shown.get("moved"):
             return None
-        counts = case.targets.followers(case.request.lineage, case.request.to).counts(Exposure())
+        followers = await case.targets.followers(case.request.lineage, case.request.to)
+        counts = followers.counts(Exposure())
         progress = f"{counts.healthy}/{counts.cohort}"
         status = {**status, "progress": progress, "dependents": dependents_data(counts)}
         await write_status(self._client, ROLLOUTS_ON, case.obj, status, manager=POLYVER)
@@ -475,7 +476,7 @@ class RolloutController(Controller[RolloutKey]):
     async def _decide(self, case: _Case) -> tuple[RolloutPlan, RolloutObservation, datetime | None]:
         """Return the plan, what the status shows of it, and when a window opens."""
         rules, progress, now = case.rules, case.progress, case.now
-        followers = case.targets.followers(case.request.lineage, case.request.to)
+        followers = await case.targets.followers(case.request.lineage, case.request.to)
         current = exposure_of(case.rollout, progress)
         counts = followers.counts(current if progress.step else Exposure(1.0))
         preflight = self._preflight(case)
