@@ -1,4 +1,4 @@
-"""Resources and names of rollouts, and the values that their objects are read into."""
+"""Names of the resources and kinds of rollouts, and the parsed spec of a Rollout."""
 
 from __future__ import annotations
 

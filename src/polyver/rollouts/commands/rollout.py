@@ -1,6 +1,7 @@
 """`polyver rollout`: shows the rollouts of a cluster, and lets users start, promote and abort them.
 
-Each command that changes something writes one field of a Rollout, as `kubectl edit` could.
+The commands need nothing but the API server: `pause`, `resume`, `promote` and `abort` write one
+field of a Rollout, `start` creates a Rollout, and `freeze` creates a ConfigMap.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from polyver.rollouts.policies import rollout_name, unused_name
 
 app = App(
     name="rollout",
-    help="""Show and steer rollouts: how new releases reach their users in steps.
+    help="""Show and control rollouts, which bring new releases to their users in steps.
 
 Example: polyver rollout status webservice-1.2.5 -n vela-system --watch""",
 )
@@ -66,7 +67,7 @@ Namespace = Annotated[
     ),
 ]
 _WIDE = 120
-"""The width of a terminal in which the list of rollouts has a column for their targets."""
+"""In narrower terminals, the list of rollouts has no column for their targets."""
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 
 
@@ -118,6 +119,8 @@ def status(
 ) -> None:
     """Show the steps, the followers, the checks and the preflight of a rollout.
 
+    The followers of a release are the objects that move to new releases by themselves.
+
     With --watch, the command follows the rollout until it ends: live on a terminal, with one line
     for each change elsewhere. The exit code is 1 if the rollout was taken back, aborted or held, or
     if it cannot begin; otherwise, it is 0.
@@ -168,7 +171,7 @@ def start(
     namespace: Namespace = "",
     context: Context = "",
 ) -> None:
-    """Start a rollout of a release that has no active one, with the rules of a policy.
+    """Start a rollout of a release that has no active rollout, with the rules of a policy.
 
     If the release had a rollout before, the name of the new one ends with -2, -3 and so on.
 
@@ -222,7 +225,7 @@ def start(
 
 @app.command
 def pause(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
-    """Let no further step of a rollout start; checks and the rollback go on.
+    """Stop a rollout from starting further steps; checks go on, and can still cause a rollback.
 
     Example: polyver rollout pause webservice-1.2.5
 
@@ -261,8 +264,8 @@ def promote(
 ) -> None:
     """Approve the current step of a rollout, so that its pause ends.
 
-    The command also lets a rollout start that its preflight holds, and lets one continue that is
-    paused because a check failed (onFailure: Pause).
+    The command also starts a rollout in spite of the result of its preflight, and continues a
+    rollout that is paused because a check failed (onFailure: Pause).
 
     Example: polyver rollout promote webservice-1.2.5
 
@@ -288,7 +291,7 @@ def promote(
 
 @app.command
 def abort(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
-    """Take a release back: each dependent returns to the release that it used before.
+    """Abort a rollout: each follower of its release returns to the release that it used before.
 
     Example: polyver rollout abort webservice-1.2.5
 
@@ -337,7 +340,7 @@ def preflight(
     context: Context = "",
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the effect of a release on its followers, which was computed before the first step.
+    """Show the result of the preflight: how the release would change the objects that follow it.
 
     Example: polyver rollout preflight webservice-1.2.5
 
@@ -365,14 +368,14 @@ def preflight(
 
 @app.command
 def freeze(*, reason: str = "", context: Context = "") -> None:
-    """Let no step of any rollout start, for example during an incident; checks go on.
+    """Stop all rollouts from starting steps, for example during an incident; checks go on.
 
     Example: polyver rollout freeze --reason "incident 42"
 
     Parameters
     ----------
     reason
-        The reason, which is kept for others to read.
+        The reason. `polyver rollout list` and `polyver rollout status` show it.
     """
 
     async def write(client: Client, access: ClusterAccess) -> None:

@@ -1,7 +1,8 @@
 """Preflights: composes composite resources with a new release, and applies nothing.
 
-Composition functions are pure by contract. So a function can be called with the state of a live
-composite resource, and only its answer is compared with the answer of the revision in use.
+Composition functions are pure by contract. So polyver can call a function with the state of a live
+composite resource, without changing anything. polyver composes with the new revision and with the
+one in use, and compares the two results.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["CompositePreflight", "TriedRevision"]
 
 _AT_ONCE: Final = 8
 _LONGEST: Final = 60.0
-"""Seconds for which a composite resource is tried if a function is busy or does not answer."""
+"""Maximum seconds of repeated tries if a function is busy or does not answer."""
 _PAUSE: Final = 0.25
 """Seconds until the next try."""
 
@@ -126,7 +127,7 @@ class CompositePreflight:
     async def _tried(
         self, work: Work, revision: str, installed: FunctionLineages
     ) -> tuple[_Composed, bool]:
-        """Compose once. Return False if another try may have another result."""
+        """Compose once. Return the result, and False if another try may have another result."""
         try:
             resolved = await self._composer.resolved(work, revision, installed)
             self._composer.check_served(work, resolved.steps)
