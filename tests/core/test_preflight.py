@@ -159,8 +159,13 @@ def test_values_of_secrets_never_appear() -> None:
 def test_hidden_text_is_treated_as_the_data_of_a_secret() -> None:
     def made(number: int) -> Object:
         text = HiddenText(f"tiger-{number}")
-        data = {"url": text, "same": HiddenText("tiger"), "list": [{"name": text}], "plain": "x"}
-        return config("x", **data, **({"new": {"inside": text}} if number == 2 else {}))
+        data: Object = {
+            "url": text,
+            "same": HiddenText("tiger"),
+            "list": [{"name": text}],
+            "plain": "x",
+        }
+        return config("x", **data | ({"new": {"inside": text}} if number == 2 else {}))
 
     preflight = Preflight()
     preflight.compare("a", [made(1)], [made(2)])
