@@ -66,14 +66,14 @@ from polyver.rollouts.policies import (
     unmarked_releases,
     unused_name,
 )
+from polyver.rollouts.reporting import store_report
+from polyver.rollouts.reports import preflight_data, preflight_summary, report_counts
 from polyver.rollouts.rules import RULES, RolloutRules, call_problems, read_rules
 from polyver.rollouts.status import (
     RolloutObservation,
     checks_in,
     dependents_data,
-    preflight_data,
     progress_in,
-    report_counts,
     rollout_status,
 )
 from polyver.rollouts.windows import is_open, next_opening
@@ -577,7 +577,9 @@ class RolloutController(Controller[RolloutKey]):
         key, request, began = case.key, case.request, self._clock.time()
         try:
             report = await case.targets.preflight(request.lineage, request.to, case.rules.sample)
-            self._reports[key] = request.to, preflight_data(report)
+            data = await asyncio.to_thread(preflight_data, report)
+            stored = await store_report(self._client, case.obj, data)
+            self._reports[key] = request.to, preflight_summary(data) | stored
         except (ApiError, PolyverError) as error:
             failure = {"message": f"the preflight failed: {error}", "dependents": 0, "names": []}
             counts = {"unchanged": 0, "changed": 0, "loses": 0, "fails": 1}

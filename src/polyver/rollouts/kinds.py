@@ -7,13 +7,22 @@ from typing import Annotated, Any, Final, Literal
 from polyver.apis.declaring import Field, Format, Ge, Kind, Le, ListMap, MaxLength, MinLength, part
 from polyver.apis.definition import Column
 
-__all__ = ["GROUP", "POLICIES", "ROLLOUTS", "RolloutPolicyV1Alpha1", "RolloutV1Alpha1"]
+__all__ = [
+    "GROUP",
+    "POLICIES",
+    "REPORTS",
+    "ROLLOUTS",
+    "RolloutPolicyV1Alpha1",
+    "RolloutReportV1Alpha1",
+    "RolloutV1Alpha1",
+]
 
 GROUP: Final = "polyver.dev"
 POLICIES: Final = Kind(
     "RolloutPolicy", group=GROUP, plural="rolloutpolicies", categories=["polyver"]
 )
 ROLLOUTS: Final = Kind("Rollout", group=GROUP, categories=["polyver"])
+REPORTS: Final = Kind("RolloutReport", group=GROUP)
 
 Time = Annotated[str, Format("date-time")]
 Name = Annotated[str, MinLength(1), MaxLength(253)]
@@ -187,6 +196,66 @@ class RolloutNotificationSpec:
     """The events that are posted. Default: all of them."""
 
 
+@part
+class PreflightExampleStatus:
+    """One object of a group, before and after the change."""
+
+    dependent: str
+    """The follower that has the object."""
+    object: str
+    """The kind, namespace, name and API version of the object."""
+    diff: str
+    """The changed lines; the data of Secrets is hidden."""
+
+
+@part
+class PreflightGroupStatus:
+    """Followers whose objects change in the same way."""
+
+    change: str
+    """The kind of the objects, and the fields that change."""
+    dependents: int
+    """The number of followers."""
+    names: list[str] | None
+    """The names of followers."""
+    example: PreflightExampleStatus | None
+    """One of the changes."""
+
+
+@part
+class PreflightFailureStatus:
+    """Followers for which the release fails for the same reason."""
+
+    message: str
+    """The reason."""
+    dependents: int
+    """The number of followers."""
+    names: list[str] | None
+    """The names of followers."""
+
+
+@part
+class PreflightStatus:
+    """The effect of a release on its followers."""
+
+    unchanged: int
+    """The number of followers whose objects stay the same."""
+    changed: int
+    """The number of followers whose objects change."""
+    loses: int
+    """The number of followers that would lose objects."""
+    fails: int
+    """The number of followers for which the release fails."""
+    groups: list[PreflightGroupStatus] | None
+    """The changes, grouped by their shape."""
+    failures: list[PreflightFailureStatus] | None
+    """The failures, grouped by their message."""
+    report: str | None
+    """The name of the RolloutReport with all groups and all names."""
+    note: str | None
+    """The reason why something is missing."""
+
+
 @POLICIES.version(
     "v1alpha1",
     columns=[
@@ -329,8 +398,8 @@ class RolloutV1Alpha1:
         dependents: Dependents | None
         policy: dict[str, Any] | None
         """The steps, checks and other rules as they were at the start."""
-        preflight: dict[str, Any] | None
-        """The result of the preflight."""
+        preflight: PreflightStatus | None
+        """The result of the preflight: at most 20 groups, with 10 names each."""
         checks: list[Check] | None
         """The latest result of each check."""
         exposure: Exposure | None
@@ -345,3 +414,20 @@ class RolloutV1Alpha1:
 
     spec: Spec
     status: Status | None
+
+
+@REPORTS.version(
+    "v1alpha1",
+    columns=[
+        Column("Unchanged", ".preflight.unchanged", "integer"),
+        Column("Changed", ".preflight.changed", "integer"),
+        Column("Loses", ".preflight.loses", "integer"),
+        Column("Fails", ".preflight.fails", "integer"),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+)
+class RolloutReportV1Alpha1:
+    """The whole result of the preflight of the Rollout with the same name."""
+
+    preflight: PreflightStatus
+    """All groups of changes and of failures, with all names."""

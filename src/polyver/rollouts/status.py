@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from polyver.core.plain import Object, ReadOnlyObject
-from polyver.core.preflight import OutcomeCounts, PreflightReport
 from polyver.core.rollout import (
     CheckResult,
     CohortCounts,
@@ -24,16 +23,11 @@ __all__ = [
     "RolloutObservation",
     "checks_in",
     "dependents_data",
-    "preflight_data",
     "progress_in",
-    "report_counts",
     "rollout_status",
 ]
 
 _LONGEST_HISTORY: Final = 100
-_COUNTS: Final = ("unchanged", "changed", "loses", "fails")
-_GROUPS, _NAMES = 20, 10
-"""The maximum numbers of groups, and of names in each group, in `status.preflight`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,36 +152,3 @@ def _condition(progress: RolloutProgress) -> DesiredCondition:
     message = progress.reason or f"step {progress.step} is in progress"
     done = state is RolloutState.COMPLETED
     return DesiredCondition("Completed", "True" if done else "False", state.value, message)
-
-
-# The preflight.
-
-
-def report_counts(data: ReadOnlyObject) -> OutcomeCounts:
-    """Read the counts from `status.preflight`."""
-    return OutcomeCounts(*(data.get(name, 0) for name in _COUNTS))
-
-
-def preflight_data(report: PreflightReport) -> Object:
-    """Return a report as `status.preflight`: its counts, and its first groups with some names."""
-    counts = report.counts
-    data: Object = {name: getattr(counts, name) for name in _COUNTS}
-    groups = [
-        {
-            "change": str(each),
-            "dependents": len(each.dependents),
-            "names": [*each.dependents[:_NAMES]],
-        }
-        for each in report.groups[:_GROUPS]
-    ]
-    failures = [
-        {
-            "message": each.message,
-            "dependents": len(each.dependents),
-            "names": [*each.dependents[:_NAMES]],
-        }
-        for each in report.failures[:_GROUPS]
-    ]
-    return (
-        data | ({"groups": groups} if groups else {}) | ({"failures": failures} if failures else {})
-    )

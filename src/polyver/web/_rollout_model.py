@@ -14,6 +14,7 @@ __all__ = [
     "PageCommand",
     "PageCounts",
     "PageEvent",
+    "PageExample",
     "PageGroup",
     "PagePreflight",
     "PageRollout",
@@ -73,12 +74,21 @@ class PageCheck(NamedTuple):
     message: str
 
 
+class PageExample(NamedTuple):
+    """One object of a group: the lines that change, and the follower that has the object."""
+
+    dependent: str
+    object: str
+    diff: str
+
+
 class PageGroup(NamedTuple):
     """Followers with the same change, or with the same failure; `names` has some of them."""
 
     text: str
     dependents: int
     names: tuple[str, ...]
+    example: PageExample | None = None
 
 
 class PagePreflight(NamedTuple):

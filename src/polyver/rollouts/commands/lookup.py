@@ -26,7 +26,7 @@ from polyver.core.plain import Object
 from polyver.core.rollout import RolloutState
 from polyver.kube.objects.status import ApiError
 from polyver.rollouts.description import state_text
-from polyver.rollouts.names import FREEZE, ROLLOUTS_ON
+from polyver.rollouts.names import FREEZE, REPORTS_ON, ROLLOUTS_ON
 
 __all__ = [
     "CONFIG_MAPS",
@@ -40,6 +40,7 @@ __all__ = [
     "freeze_reason",
     "named",
     "policy_namespace",
+    "preflight_of",
 ]
 
 MANAGER: Final = "polyver-cli"
@@ -155,6 +156,25 @@ async def freeze_reason(client: Client) -> str | None:
     except ApiError:
         return None
     return None if found is None else str((found.get("data") or {}).get("reason") or "")
+
+
+async def preflight_of(client: Client, rollout: Object) -> tuple[Object, str]:
+    """Return the result of a preflight, and the reason why something of it is missing."""
+    metadata = rollout["metadata"]
+    data: Object | None = (rollout.get("status") or {}).get("preflight")
+    if data is None:
+        raise UnknownName(f"rollout {metadata['name']} has no result of its preflight yet")
+    report, reason = data.get("report"), data.get("note") or "there is no report"
+    if report:
+        try:
+            found = await find(client, REPORTS_ON, report, metadata["namespace"])
+        except ApiError as error:
+            found, reason = None, f"RolloutReport {report} cannot be read: {error}"
+        else:
+            reason = f"there is no RolloutReport {report}"
+        if found is not None:
+            return found["preflight"], found["preflight"].get("note") or ""
+    return data, f"this is only the beginning of the result: {reason}"
 
 
 async def policy_namespace(client: Client, policy: str, namespace: str, usual: str) -> str:

@@ -17,7 +17,7 @@ from cyclopts import App, Parameter
 
 from polyver.capability.gates import SYSTEM_NAMESPACE
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused, UnknownName
+from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.client import Client
 from polyver.client.cluster import ClusterAccess
@@ -38,7 +38,9 @@ from polyver.rollouts.commands.lookup import (
     freeze_reason,
     named,
     policy_namespace,
+    preflight_of,
 )
+from polyver.rollouts.commands.preflight import preflight_lines
 from polyver.rollouts.description import state_text, step_number
 from polyver.rollouts.names import (
     FREEZE,
@@ -342,6 +344,9 @@ def preflight(
 ) -> None:
     """Show the result of the preflight: how the release would change the objects that follow it.
 
+    The command prints all failures and all changes, grouped, with the names of all followers and
+    one example of each change. It never shows the data of Secrets.
+
     Example: polyver rollout preflight webservice-1.2.5
 
     Parameters
@@ -349,21 +354,18 @@ def preflight(
     name
         The name of the Rollout.
     """
-    found = on_cluster(context, lambda client, _: named(client, name, namespace))
-    data = (found.get("status") or {}).get("preflight")
-    if data is None:
-        raise UnknownName(f"rollout {name} has no result of its preflight yet")
+
+    async def read(client: Client, access: ClusterAccess) -> tuple[Object, str]:
+        del access
+        return await preflight_of(client, await named(client, name, namespace))
+
+    data, missing = on_cluster(context, read)
+    if missing:
+        warn(missing)
     if output is not OutputFormat.TABLE:
         emit(data, output)
-        return
-    print_lines(
-        f"{data['unchanged']} unchanged, {data['changed']} changed, "
-        f"{data['loses']} would lose objects, {data['fails']} would fail"
-    )
-    for each in data.get("groups") or ():
-        print_lines(f"  {each['change']}  ({', '.join(each['names'])})")
-    for each in data.get("failures") or ():
-        print_lines(f"  fails: {each['message']}  ({', '.join(each['names'])})")
+    else:
+        print_lines(*preflight_lines(data))
 
 
 @app.command

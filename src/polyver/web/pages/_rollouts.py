@@ -350,11 +350,23 @@ def _groups(groups: Sequence[Data], column: str, caption: str) -> Html | None:
     if not groups:
         return None
     rows = [
-        (tag("span", each["text"], class_="change"), f"{each['dependents']:,}", _names(each, of))
+        (_change(each, of), f"{each['dependents']:,}", _names(each, of))
         for number, each in enumerate(groups)
         for of in [f"{column.lower()}-{number}"]
     ]
     return table((column, "Followers", "For example"), rows, caption=caption, of="groups")
+
+
+def _change(group: Data, of: str) -> list[Child]:
+    """Build the text of a group, and the diff of its example behind a click."""
+    text, example = tag("span", group["text"], class_="change"), group["example"]
+    if example is None:
+        return [text]
+    title = tag("summary", f"{example['object']} of {example['dependent']}")
+    return [
+        text,
+        tag("details", title, tag("pre", example["diff"], class_="diff"), id=f"{of}-example"),
+    ]
 
 
 def _names(group: Data, of: str) -> list[Child]:
