@@ -68,7 +68,8 @@ e2e: kube ## run the tests that need the real API server, cue or Prometheus
 # Other kinds and objects than last time: what this finds is a difference that nobody knew of.
 e2e-long: kube ## compare with the real API server on new kinds and objects, and roll out to 1,000
 	@POLYVER_GENERATED_TIMES=20 $(RUN)/pytest -n 2 -m kube tests/kube/test_generated.py $(ARGS)
-	@POLYVER_FOLLOWERS=1000 $(RUN)/pytest -n 2 -m "kube or not kube" tests/rollouts/test_many*.py $(ARGS)
+	@POLYVER_FOLLOWERS=1000 $(RUN)/pytest -n 2 --dist loadfile -m "kube or not kube" \
+		tests/rollouts/test_many*.py $(ARGS)
 
 hostile: .venv/ready ## send hostile requests at full size, and print how long others wait (10 minutes)
 	@$(RUN)/python -m tests.hostile $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,9 @@ COMPOSITION_REVISIONS = f"{CROSSPLANE}/compositionrevisions"
 STACKS = f"/apis/{GROUP}/v1/stacks"
 MAPS = "/api/v1/namespaces/default/configmaps"
 SYSTEM = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system"
+EVENTS = "/api/v1/namespaces/polyver-system/events"
 POLICIES, ROLLOUTS = f"{SYSTEM}/rolloutpolicies", f"{SYSTEM}/rollouts"
-MODES = ("good", "better", "fails", "unready", "deletes", "slow", "crashes")
+MODES = ("good", "better", "best", "fails", "unready", "deletes", "slow", "crashes")
 """The versions of the function, by their behaviour."""
 COMPOSITION = {"group": "apiextensions.crossplane.io", "kind": "Composition", "name": "stacks"}
 FUNCTION = {"group": "pkg.crossplane.io", "kind": "Function", "name": "maker"}
@@ -72,9 +73,9 @@ class Composing:
 
     # Set-up.
 
-    def prepare(self) -> None:
+    def prepare(self, **function: Any) -> None:
         """Install the function, define the kind, and wait until both are served."""
-        self.request("POST", FUNCTIONS, self._function("good"))
+        self.request("POST", FUNCTIONS, self._function("good", **function))
         fields = {"type": "object", "properties": {"number": {"type": "integer"}}}
         schema = {"type": "object", "properties": {"spec": fields}}
         version = {"name": "v1", "served": True, "referenceable": True}
@@ -99,12 +100,13 @@ class Composing:
         except ApiError:
             return False
 
-    def _function(self, mode: str) -> Object:
+    def _function(self, mode: str, *, channel: str = "", **spec: Any) -> Object:
+        labels = {"channel": channel} if channel else {}
         return {
             "apiVersion": "pkg.crossplane.io/v1",
             "kind": "Function",
-            "metadata": {"name": "maker"},
-            "spec": {"package": package(mode)},
+            "metadata": {"name": "maker", "labels": labels},
+            "spec": {"package": package(mode), **spec},
         }
 
     def _composition(self, stamp: str, mode: str = "") -> Object:
@@ -118,11 +120,19 @@ class Composing:
             "spec": {"compositeTypeRef": target, "mode": "Pipeline", "pipeline": [step]},
         }
 
-    def stacks(self, number: int, **labels: str) -> None:
+    def composition_for(self, channel: str) -> None:
+        """Create a Composition, whose step selects the function revisions of a channel."""
+        made = self._composition(channel)
+        selector = {"matchLabels": {"channel": channel}}
+        made["metadata"]["name"] = channel
+        made["spec"]["pipeline"][0]["functionRevisionSelector"] = selector
+        self.request("POST", COMPOSITIONS, made)
+
+    def stacks(self, number: int, *, first: int = 1, every: float = 0.02, **labels: str) -> None:
         """Create composite resources, and wait until all are healthy."""
-        for each in range(1, number + 1):
+        for each in range(first, first + number):
             self.stack(each, labels=labels)
-        eventually(lambda: self.healthy() == number)
+        eventually(lambda: self.healthy() == number, every=every)
 
     def stack(self, number: int, *, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
         metadata = {"name": f"s{number}", "labels": {**(labels or {})}}
@@ -152,11 +162,11 @@ class Composing:
 
     # Releases.
 
-    def publish(self, target: Object, mode: str) -> str:
+    def publish(self, target: Object, mode: str, *, stamp: str = "2") -> str:
         """Publish a version of the Composition or of the function; return its revision."""
         if target["kind"] == "Function":
             return self.publish_function(mode)
-        return self.publish_composition("2", mode)
+        return self.publish_composition(stamp, mode)
 
     def publish_composition(self, stamp: str, mode: str = "") -> str:
         """Change the Composition; return the name of the new revision."""
@@ -172,11 +182,12 @@ class Composing:
                 return name
         return None
 
-    def publish_function(self, mode: str) -> str:
-        """Change the package of the function; return the name of the new revision."""
+    def publish_function(self, mode: str, **labels: str) -> str:
+        """Change the package and the labels of the function; return the name of the revision."""
 
         def change(obj: Object) -> None:
             obj["spec"]["package"] = package(mode)
+            obj["metadata"]["labels"] = {**labels}
 
         edited(self.request, f"{FUNCTIONS}/maker", change)
         return eventually(lambda: self.revision_of(mode))
@@ -187,6 +198,11 @@ class Composing:
                 name: str = each["metadata"]["name"]
                 return name
         return None
+
+    def activate(self, mode: str, *, state: str = "Active") -> None:
+        """Set the state of a version of the function."""
+        path = f"{FUNCTION_REVISIONS}/{self.revision_of(mode)}"
+        edited(self.request, path, lambda obj: obj["spec"].update(desiredState=state))
 
     def states(self) -> dict[str, str]:
         """The state (Active or Inactive) of each version of the function."""
@@ -216,9 +232,37 @@ class Composing:
             return status if (status.get("state"), status.get("step")) == (state, step) else None
 
         try:
-            return eventually(there)
+            return eventually(there, every=0.1)
         except BaseException as error:
             raise AssertionError(f"{name}: {self.status(name)}") from error
+
+    def rollouts(self) -> dict[str, Object]:
+        """All rollouts by name."""
+        listed = self.request("GET", ROLLOUTS)["items"]
+        return {each["metadata"]["name"]: each for each in listed}
+
+    def starts(self, target: Object, publish: Callable[[], str]) -> str:
+        """Publish a release; return the name of the rollout that is started for it."""
+        before = self.rollouts()
+        revision = publish()
+
+        def started() -> str | None:
+            for name, each in self.rollouts().items():
+                spec = each["spec"]
+                if name not in before and spec["to"] == revision and spec["target"] == target:
+                    return name
+            return None
+
+        return eventually(started)
+
+    def history(self, name: str) -> list[tuple[str, int]]:
+        """The states of a rollout, each with its step."""
+        return [(each["state"], each["step"]) for each in self.status(name)["history"]]
+
+    def events(self, name: str) -> set[str]:
+        """The reasons of the Events about a rollout."""
+        listed = self.request("GET", EVENTS)["items"]
+        return {each["reason"] for each in listed if each["involvedObject"]["name"] == name}
 
     def status(self, name: str) -> Object:
         try:
@@ -245,6 +289,13 @@ class Composing:
     def extras(self) -> int:
         maps = self.request("GET", MAPS)["items"]
         return sum(each["metadata"]["name"].endswith("-extra") for each in maps)
+
+
+def uses(stack: Object, revision: str) -> bool:
+    """Report whether a composite resource uses a revision of its Composition or its function."""
+    spec, status = stack.get("spec") or {}, stack.get("status") or {}
+    called = {each["revision"] for each in status.get("pipeline") or ()}
+    return revision in {(spec.get("compositionRevisionRef") or {}).get("name"), *called}
 
 
 @contextmanager

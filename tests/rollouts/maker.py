@@ -38,7 +38,7 @@ def answer(request: Request) -> Response:
     if mode == "slow":
         time.sleep(3)
     ready = Ready.FALSE if mode == "unready" else Ready.TRUE
-    data = {"function": stamp, "composition": str(told.get("stamp", ""))}
+    data = {"function": stamp, "composition": str(told.get("stamp", "")), "number": str(number)}
     secret: Object = {}
     if mode == "leaks":
         secret = {**map_of(composite, "secret", {}), "kind": "Secret"}

@@ -201,13 +201,15 @@ class Replicated:
 
     server: Server
     balancer: Balancer
+    options: Sequence[str]
+    """The options of each replica."""
     running: list[Replica] = field(default_factory=list)
 
     def request(self, method: str, path: str, body: object = None) -> Any:
         return ask(self.server, method, path, body)
 
     def start(self) -> None:
-        self.running.append(Replica(self.server, self.balancer, *CHOSEN))
+        self.running.append(Replica(self.server, self.balancer, *self.options))
 
     def kill_leader(self) -> None:
         """Kill the leader, once there is one among the replicas that run."""
@@ -227,12 +229,14 @@ class Replicated:
 
 
 @contextmanager
-def replicated(server: Server, count: int) -> Iterator[Replicated]:
-    """Install polyver with definitions, and run so many replicas."""
-    installing = [sys.executable, "-m", "polyver", "install", "--image", "a:1", *CHOSEN]
+def replicated(
+    server: Server, count: int, chosen: Sequence[str] = CHOSEN, *options: str
+) -> Iterator[Replicated]:
+    """Install polyver with definitions, or with other capabilities, and run so many replicas."""
+    installing = [sys.executable, "-m", "polyver", "install", "--image", "a:1", *chosen]
     environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
     subprocess.run(installing, env=environment, check=True, capture_output=True, timeout=HANG)
-    made = Replicated(server, Balancer())
+    made = Replicated(server, Balancer(), (*chosen, *options))
     try:
         for _ in range(count):
             made.start()

@@ -19,9 +19,9 @@ NUMBER = 8
 class KilledServer:
     """Control planes in processes of their own, one after the other, on the same data."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, capabilities: str = "apis,definitions") -> None:
         self._folder = folder
-        self._options = ("--no-page", "--capabilities", "apis,definitions", *options)
+        self._options = ("--no-page", "--capabilities", capabilities, *options)
         self.start()
 
     def start(self) -> None:

@@ -395,6 +395,7 @@ class RolloutController(Controller[RolloutKey]):
         case = _Case(key, obj, request, progress, targets, releases, rules, data, now, moment)
         if progress.state.is_final:
             return await self._finish(case, release)
+        release = await self._claim(case, release)
         plan, observed, opens_at = await self._decide(case)
         await self._tell(case, plan, observed)
         await self._write_gate(case, release, _gate(key.name, plan))
@@ -422,15 +423,27 @@ class RolloutController(Controller[RolloutKey]):
     async def _finish(self, case: _Case, release: ReleaseObject) -> Requeue | None:
         """Write the gate of a finished rollout if that has not been done, and report its effect.
 
-        It writes the gate only if no other rollout of the release has written it since.
+        It writes the gate only if the gate still has the name of this rollout. If the release was
+        published again, the gate has the name of the policy or of another rollout.
         """
         self._observer.forget(case.key)
-        names = case.key.name, case.request.policy
-        if release.gate is None or release.gate.rollout not in names:
+        if release.gate is None or release.gate.rollout != case.key.name:
             return None
         plan = RolloutPlan(case.progress, exposure_of(case.rollout, case.progress))
         await self._write_gate(case, release, _gate(case.key.name, plan))
         return await self._tell_returned(case)
+
+    async def _claim(self, case: _Case, release: ReleaseObject) -> ReleaseObject:
+        """Write the name of the rollout to the gate with which the policy has closed the release.
+
+        So this rollout knows after its end whether the release was published again, because the
+        policy closes it again then.
+        """
+        if release.gate is None or release.gate.rollout != case.request.policy:
+            return release
+        gate = Gate(case.key.name)
+        await case.targets.write_gate(case.request.lineage, release.name, gate)
+        return replace(release, gate=gate, is_marked=True)
 
     async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
         """Write the gate to the release, unless the release has this gate already."""

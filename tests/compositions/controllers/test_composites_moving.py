@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from dataclasses import replace
 from typing import Any
 
 from tests.compositions import composing
@@ -9,6 +12,7 @@ from tests.compositions.controllers.composing import (
     BUCKETS,
     COMPOSITIONS,
     MAPS,
+    QUICK,
     REVISIONS,
     Function,
     World,
@@ -20,6 +24,7 @@ from tests.compositions.controllers.composing import (
 )
 from tests.compositions.running import config, passing
 
+from polyver.client import Backoff
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.messages import (
     Ready,
@@ -212,6 +217,24 @@ def test_a_function_that_does_not_answer_is_tried_again_and_the_old_one_goes_on(
         await world.until(lambda found: uses(found) == composing.name_of("b"))
 
     run(scenario)
+
+
+def test_a_function_that_is_not_served_is_tried_less_and_less_often() -> None:
+    backoff = Backoff(first=0.01, most=600.0, factor=3.0, jitter=0.0)
+    limits = replace(QUICK, quiet=0.0, backoff=backoff)
+
+    async def scenario(world: World) -> None:
+        async with world.engine(limits=limits):
+            await composed(world)
+            await world.idle()
+            before, began = world.called[composing.name_of("a")], time.monotonic()
+            await world.install("b", 2, "")
+            # After each try, the function in use composes what its user wants.
+            while world.called[composing.name_of("a")] < before + 6:
+                await asyncio.sleep(0.01)
+            assert time.monotonic() - began > 1.0
+
+    run(scenario, acting=False)
 
 
 # The condition `Adopted` and its Events, for the authors of releases.

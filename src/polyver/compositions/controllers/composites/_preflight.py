@@ -33,6 +33,14 @@ __all__ = ["CompositePreflight", "TriedRevision"]
 _AT_ONCE: Final = 8
 _LONGEST: Final = 60.0
 """Maximum seconds of repeated tries if a function is busy or does not answer."""
+_LONGEST_SILENCE: Final = 120.0
+"""Seconds after which a preflight does not wait any more for functions that do not answer.
+
+Otherwise, a function that exits with many inputs would delay the result for hours, because polyver
+starts it again with a growing back-off.
+"""
+_KNOWN: Final = 5.0
+"""Seconds after a call without an answer in which no other call is made then."""
 _PAUSE: Final = 0.25
 """Seconds until the next try."""
 
@@ -52,6 +60,42 @@ class _Composed:
     objects: Sequence[ReadOnlyObject] = ()
     existing: Sequence[ReadOnlyObject] = ()
     failure: str = ""
+    retry: Literal["", "busy", "silent"] = ""
+    """The reason why another try may have another result: a function is overloaded, or it does not
+    answer. Empty if the result is final.
+    """
+
+
+@dataclass(slots=True)
+class _Silence:
+    """The time for which a preflight waits for functions that do not answer."""
+
+    clock: Clock
+    ends: float | None = None
+    """None until a function has not answered for the first time."""
+    last: tuple[float, str] | None = None
+    """The time and the message of the last try, if it had no answer."""
+
+    def observe(self, found: _Composed) -> None:
+        """Record the result of a try."""
+        now = self.clock.time()
+        if found.retry == "silent":
+            self.ends = now + _LONGEST_SILENCE if self.ends is None else self.ends
+            self.last = now, found.failure
+        elif not found.retry:
+            self.last = None
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.ends is not None and self.clock.time() >= self.ends
+
+    @property
+    def failure(self) -> str:
+        """The reason not to try at all; empty if a try may succeed."""
+        if self.last is None or not self.is_too_long:
+            return ""
+        time, message = self.last
+        return message if self.clock.time() - time < _KNOWN else ""
 
 
 class CompositePreflight:
@@ -73,15 +117,21 @@ class CompositePreflight:
 
     async def report(self, tried: TriedRevision, keys: Sequence[CompositeKey]) -> PreflightReport:
         """Report the effects that a revision would have on composite resources."""
-        report = Preflight()
+        report, silence = Preflight(), (_Silence(self._clock), _Silence(self._clock))
 
         async def one(key: CompositeKey) -> None:
-            await self._compare(tried, key, report)
+            await self._compare(tried, key, report, silence)
 
         await for_each(keys, one, at_once=_AT_ONCE)
         return report.report()
 
-    async def _compare(self, tried: TriedRevision, key: CompositeKey, report: Preflight) -> None:
+    async def _compare(
+        self,
+        tried: TriedRevision,
+        key: CompositeKey,
+        report: Preflight,
+        silence: tuple[_Silence, _Silence],
+    ) -> None:
         work = await self._work(key)
         if work is None:
             return  # it was deleted meanwhile
@@ -89,8 +139,12 @@ class CompositePreflight:
         target = tried.name if tried.kind == "Composition" else composite.revision
         name = "/".join(filter(None, (key.kind, key.namespace, key.name)))
         known, called = self._known, [*recorded.values()]
-        after = await self._composed(work, target, partial(known.installed_with, tried.name))
-        before = await self._composed(work, composite.revision, partial(known.installed_as, called))
+        opened, pinned = (
+            partial(known.installed_with, tried.name),
+            partial(known.installed_as, called),
+        )
+        after = await self._composed(work, target, opened, silence[0])
+        before = await self._composed(work, composite.revision, pinned, silence[1])
         if after.failure and not before.failure:
             report.fail(name, [after.failure])
         elif after.failure:
@@ -111,38 +165,45 @@ class CompositePreflight:
         return Work(key, resource, defined, found, _ignored, _not_awaited)
 
     async def _composed(
-        self, work: Work, revision: str, installed: Callable[[], FunctionLineages]
+        self,
+        work: Work,
+        revision: str,
+        installed: Callable[[], FunctionLineages],
+        silence: _Silence,
     ) -> _Composed:
         """Compose with a revision; try again for some time if its function does not answer.
 
         If the function exits or hangs because of the composite resource, it is not called again.
         """
         ends = self._clock.time() + _LONGEST
-        while True:
-            found, is_final = await self._tried(work, revision, installed())
-            if is_final or self._clock.time() >= ends:
+        while not (failure := silence.failure):
+            found = await self._tried(work, revision, installed())
+            silence.observe(found)
+            if not found.retry or self._clock.time() >= ends:
+                return found
+            if found.retry == "silent" and silence.is_too_long:
                 return found
             await sleep(self._clock, _PAUSE)
+        return _Composed(failure=failure)
 
-    async def _tried(
-        self, work: Work, revision: str, installed: FunctionLineages
-    ) -> tuple[_Composed, bool]:
-        """Compose once. Return the result, and False if another try may have another result."""
+    async def _tried(self, work: Work, revision: str, installed: FunctionLineages) -> _Composed:
+        """Compose once."""
         try:
             resolved = await self._composer.resolved(work, revision, installed)
             self._composer.check_served(work, resolved.steps)
         except Refusal as refusal:
-            return _Composed(failure=str(refusal)), refusal.reason != NOT_SERVED
+            waits = refusal.reason == NOT_SERVED
+            return _Composed(failure=str(refusal), retry="silent" if waits else "")
         if self._composer.is_quarantined(work, resolved):
-            return _Composed(failure="a function exits or hangs with its input"), True
+            return _Composed(failure="a function exits or hangs with its input")
         ran = await self._composer.run(work, resolved)
         if ran is None:
-            return _Composed(failure="its function is overloaded"), False
+            return _Composed(failure="its function is overloaded", retry="busy")
         existing = [each.resource for each in ran.there.state.resources.values()]
         if ran.outcome.failure is not None:
-            failed = _Composed(existing=existing, failure=ran.outcome.failure.message)
-            return failed, not ran.silent
-        return _Composed([each.obj for each in ran.outcome.apply], existing), True
+            message = ran.outcome.failure.message
+            return _Composed((), existing, message, "silent" if ran.silent else "")
+        return _Composed([each.obj for each in ran.outcome.apply], existing)
 
 
 def _as_after(

@@ -223,6 +223,8 @@ class Composer:
         """For each composite resource: the time of the first failure, if a function of the
         combination to move to does not answer.
         """
+        self._tries: dict[CompositeKey, int] = {}
+        """For each composite resource: the number of tries to move since then."""
         # After a run has changed objects, the composite resource is reconciled again immediately.
         # The back-off limits the rate if each reconcile makes another change.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
@@ -238,6 +240,7 @@ class Composer:
         self._silent.pop(key, None)
         self._moves.forget(key)
         self._since.pop(key, None)
+        self._tries.pop(key, None)
         self._applier.forget(key)
         self._calling.forget(key)
         self._telling.forget(key)
@@ -436,6 +439,7 @@ class Composer:
             return found
         self._moves.forget(work.key)
         self._since.pop(work.key, None)
+        self._tries.pop(work.key, None)
         await self._refer(work, composition, resolved.name)
         outcome = replace(found.outcome, updated=updated_fact(work.found, None))
         result = await self._perform(work, resolved, found.there, outcome)
@@ -571,8 +575,13 @@ class Composer:
         return Requeue(_WAITING if result is None else min(result.after, _WAITING))
 
     def _sooner(self, work: Work, result: Requeue | None) -> Requeue:
-        again = self._retry(work.key)
-        return again if result is None else Requeue(min(result.after, again.after))
+        """Return the requeue after a try to move in which a function did not answer.
+
+        The back-off grows with these tries, although the functions in use answer.
+        """
+        tries = self._tries[work.key] = self._tries.get(work.key, 0) + 1
+        after = self._limits.backoff.delay(tries, spread=chance())
+        return Requeue(after if result is None else min(result.after, after))
 
     # Resolution.
 
