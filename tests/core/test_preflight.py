@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from polyver.core.preflight import (
     MOST_FIELDS,
     MOST_VARIANTS,
+    HiddenText,
     Preflight,
     PreflightReport,
     identity_of,
@@ -153,6 +154,31 @@ def test_values_of_secrets_never_appear() -> None:
         "same": "(secret)",
         "added": "(secret)",
     }
+
+
+def test_hidden_text_is_treated_as_the_data_of_a_secret() -> None:
+    def made(number: int) -> Object:
+        text = HiddenText(f"tiger-{number}")
+        data: Object = {
+            "url": text,
+            "same": HiddenText("tiger"),
+            "list": [{"name": text}],
+            "plain": "x",
+        }
+        return config("x", **data | ({"new": {"inside": text}} if number == 2 else {}))
+
+    preflight = Preflight()
+    preflight.compare("a", [made(1)], [made(2)])
+    preflight.compare("b", [], [made(1)])
+    found = preflight.report()
+    assert "tiger" not in repr(found)
+    assert lines(found) == [
+        "1 ConfigMap added",
+        "1 ConfigMap: data.list[0].name changed, "
+        'data.new added: {"inside": "(secret)"}, data.url changed',
+    ]
+    assert found.groups[1].example.after is not None
+    assert found.groups[1].example.after["data"]["url"] == "(changed)"
 
 
 def test_failures_are_grouped_by_message_and_each_dependent_counts_once() -> None:

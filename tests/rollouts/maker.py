@@ -5,6 +5,7 @@ It is copied into a folder beside the server of examples/rollout, and run by pol
 
 from __future__ import annotations
 
+import base64
 import os
 import time
 from typing import Any
@@ -38,7 +39,14 @@ def answer(request: Request) -> Response:
         time.sleep(3)
     ready = Ready.FALSE if mode == "unready" else Ready.TRUE
     data = {"function": stamp, "composition": str(told.get("stamp", "")), "number": str(number)}
+    secret: Object = {}
+    if mode == "leaks":
+        secret = {**map_of(composite, "secret", {}), "kind": "Secret"}
+        secret |= {"data": {"password": base64.b64encode(b"tiger-1234").decode()}}
+        data["copy"] = "login with tiger-1234"
     made = {"main": Resource(map_of(composite, "main", data), ready=ready)}
+    if secret:
+        made["secret"] = Resource(secret, ready=Ready.TRUE)
     if mode != "deletes":
         made["extra"] = Resource(map_of(composite, "extra", {}), ready=Ready.TRUE)
     return Response(meta, State(request.desired.composite, made), context=request.context)

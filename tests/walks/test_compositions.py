@@ -138,7 +138,9 @@ def test_one_composite_resource_moves_to_the_alpha_channel_and_back(stage: Stage
     stage.until_made_by("my-bucket", named.strip().rpartition("/")[2])
     moved = stage.state()
     assert {each["spec"]["desiredState"] for each in moved.revisions.values()} == {"Active"}
-    assert moved.pipelines() == before.pipelines() | {"my-bucket": [moved.record("alpha")]}
+    earlier = {name: stable[name] for name in ("revision", "digest")}
+    alpha = {**moved.record("alpha"), "previous": earlier}
+    assert moved.pipelines() == before.pipelines() | {"my-bucket": [alpha]}
     assert moved.data() == before.data() | {
         "my-bucket": {"region": "Stockholm", "owner": "nobody"},
         "my-bucket-address": {"address": "https://my-bucket.buckets.example.org"},
@@ -148,7 +150,9 @@ def test_one_composite_resource_moves_to_the_alpha_channel_and_back(stage: Stage
     stage.kubectl("apply", *files(STABLE, "buckets.yaml"))
     stage.until_made_by("my-bucket", stable["revision"])
     back = stage.state()
-    assert back.pipelines() == before.pipelines()
+    later = {name: moved.record("alpha")[name] for name in ("revision", "digest")}
+    returned = {"my-bucket": [{**stable, "previous": later}]}
+    assert back.pipelines() == before.pipelines() | returned
     assert back.data() == before.data()
     assert back.buckets["my-bucket"]["spec"] == before.buckets["my-bucket"]["spec"]
     assert untouched(before, back)

@@ -117,6 +117,15 @@ def test_a_rollout_shows_its_steps_checks_preflight_and_history(paused: Looking)
     assert "ConfigMaps: data.from 1.0.0 → 1.0.1" in words
     assert "default/app-0" in words
     assert "4 more names" in words
+    [group] = preflight["groups"]
+    example = group["example"]
+    assert (example["dependent"], example["object"]) == (
+        "default/app-0",
+        "ConfigMap default/app-0 (v1)",
+    )
+    assert "-  from: 1.0.0\n+  from: 1.0.1" in example["diff"]
+    assert "ConfigMap default/app-0 (v1) of default/app-0" in words
+    assert "+ from: 1.0.1" in words
 
 
 def test_a_rollout_shows_the_commands_for_its_state(paused: Looking) -> None:

@@ -1,7 +1,7 @@
 """A capability as one value, which lists everything that the capability adds to polyver.
 
-`app` has the list of these values; no other code names a capability. The values are small. The code
-to which they refer is loaded when it is first used.
+The package `polyver.app` has the list of these values; no other code names a capability. The values
+are small. The code to which they refer is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Surroundings:
     http: AllowedHttp | None = None
     """The servers to which polyver may send requests that users have specified; None for none."""
     others: tuple[Contribution, ...] = ()
-    """The contributions of the capabilities before this one in the list."""
+    """The contributions of the capabilities before this one in the list of all capabilities."""
 
 
 class OptionsOfCapability(Protocol):
@@ -84,7 +84,7 @@ class Capability:
     options: Callable[[], OptionsOfCapability] | None = None
     """The class of its command-line options; None if it has none."""
     joins: Callable[[Sequence[Contribution]], bool] = _never
-    """Reports whether contributions of other capabilities enable it, even if nobody names it."""
+    """Reports whether contributions of other capabilities enable it without `--capabilities`."""
     enabled_by_options: bool = False
     """True if options of the capability enable it when --capabilities is not given."""
     commands: Mapping[str, str] = field(default_factory=dict)

@@ -64,8 +64,8 @@ class Contribution:
     namespaces: tuple[str, ...] = ()
     """The namespaces that must exist."""
     documents: Mapping[str, Callable[[Client], Awaitable[bytes]]] = field(default_factory=dict)
-    """Return JSON documents, by their paths on the embedded server and on replicas."""
+    """Functions that return JSON documents, by URL path on the embedded server and on replicas."""
     rollout_targets: Callable[[Client], Sequence[RolloutTargets]] | None = None
-    """Returns its lineages as rollouts see them."""
+    """Returns the lineages of the capability that rollouts can move; None if it has none."""
     source: Callable[[], PageSource] | None = None
     """Returns the part of the page for the capability; called when the page is first opened."""

@@ -28,7 +28,7 @@ class _Counted:
     """The followers of one release."""
 
     opened: Lineage | None
-    """The lineage without the gate of the release. None if it does not contain the release."""
+    """The lineage without the gate of the release; None if the lineage lacks the release."""
     cohorts: Cohorts = field(default_factory=Cohorts)
     is_complete: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all followers have been counted once."""
@@ -39,10 +39,11 @@ class _Counted:
 class FollowerIndex(Generic[K, T]):
     """The objects that use lineages, and the counts of those that follow a release.
 
-    `topics` returns the names by which an object refers to lineages, and `topic` the name of a
-    lineage; the two must be equal if the object may use the lineage. `opened` returns a lineage
-    without the gate of one of its releases. `state` returns the dependent to count for an object,
-    and its state towards a release; None if the object does not follow the release.
+    `topics` returns the names by which an object refers to lineages. `topic` returns the name of a
+    lineage; each object that may use the lineage must have this name among its topics. `opened`
+    returns a lineage without the gate of one of its releases. `state` returns the dependent to
+    count for an object, and its state towards a release; None if the object does not follow the
+    release.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class FollowerIndex(Generic[K, T]):
         return [(key, obj) for key, (obj, _) in self._known.items()]
 
     def changed(self, topic: Hashable, is_same: Callable[[str], bool]) -> None:
-        """Forget the counts of changed lineages; they are counted again when they are requested.
+        """Forget the counts of the lineages with this topic; `followers` computes them again.
 
         `is_same` reports whether the release with this name still has the same followers.
         """

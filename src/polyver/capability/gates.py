@@ -1,8 +1,8 @@
 """Gates of rollouts on the objects that store releases, and the lineages that a policy targets.
 
 A gate is an annotation of the object that stores a release. Code that reads the release reads its
-gate in the same request. So a follower cannot use a new release before a controller has set its
-gate: if a policy targets the lineage, a release without the annotation is closed.
+gate in the same request. If a policy targets the lineage, a release without the annotation is
+closed. So no follower can use a new release before a controller has set the gate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SYSTEM_NAMESPACE: Final = "polyver-system"
 
 @dataclass(frozen=True, slots=True, order=True)
 class LineageName:
-    """The object that publishes the releases of a lineage.
+    """Identifies a lineage by the object that publishes its releases.
 
     >>> str(LineageName("core.oam.dev", "ComponentDefinition", "vela-system", "webservice"))
     'ComponentDefinition vela-system/webservice'
@@ -70,8 +70,8 @@ class LineageName:
 def gate_in(annotations: Mapping[str, str], *, policy: str = "") -> Gate | None:
     """Return the gate of a release from the annotations of its object; None if it has no gate.
 
-    `policy` is the name of the Ready policy for the lineage. If there is one, a release without the
-    annotation is closed: its gate admits nobody.
+    `policy` is the name of the Ready policy for the lineage. If it is not empty, a release without
+    the annotation is closed: its gate admits nobody.
 
     >>> gate_in({}, policy="careful")
     Gate(rollout='careful', step=0, share=0.0, cohorts=(), returns=False)
@@ -142,4 +142,4 @@ class ReleaseObject:
     is_published: bool = True
     """False while its status is not written; dependents cannot resolve to the release yet."""
     series: str = ""
-    """Releases of one series have the same followers; a newer release supersedes the older."""
+    """Releases of the same series have the same followers; a newer one supersedes an older one."""

@@ -25,7 +25,8 @@ POLICIES: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutpolici
 async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[str, str]) -> str:
     """Return the name of the Ready policy for a lineage, or an empty string.
 
-    The list is consistent: it contains every policy that was Ready before the call.
+    The policies are read with a consistent list, which contains every policy that was Ready before
+    the call.
     """
     try:
         found = await client.list(POLICIES, lineage.policy_namespace)
@@ -43,7 +44,7 @@ async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[s
 
 
 class RolloutTargets(Protocol):
-    """The lineages of some kinds, as rollouts see them."""
+    """The interface with which rollouts read lineages of some kinds, and write their gates."""
 
     @property
     def kinds(self) -> Sequence[tuple[str, str]]:
@@ -51,7 +52,7 @@ class RolloutTargets(Protocol):
 
     @property
     def noun(self) -> str:
-        """The name of its followers, in the plural: applications."""
+        """The name of the followers in the plural, such as `applications`."""
 
     @property
     def has_calls(self) -> bool:

@@ -1,7 +1,8 @@
 """The rules for numbering and selecting revisions of Compositions and of Functions.
 
 Each revision of a Composition or a Function has its own number, and the revision with the current
-content has the highest number. A policy states how a selector chooses among these revisions.
+content has the highest number. A `Policy` of `polyver.core` states how a selector chooses among
+these revisions. A RolloutPolicy is something else: it requires a rollout for each new revision.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class Numbered:
     name: str
     number: int
     gate: Gate | None = field(default=None, kw_only=True)
-    """The gate that a rollout or a policy has set; None if the release is open."""
+    """The gate that a rollout or a RolloutPolicy has set; None if the revision is open."""
     is_marked: bool = field(default=False, kw_only=True)
-    """True if a rollout or a policy has opened or closed the revision."""
+    """True if a rollout or a RolloutPolicy has opened or closed the revision."""
 
 
 T = TypeVar("T", bound=Numbered)
@@ -115,7 +116,8 @@ def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
 def republished(revision: T, policy: str) -> T:
     """Return a revision as it is published when it becomes the newest one.
 
-    A policy closes it. Without a policy, a gate of an earlier rollout does not apply any more.
+    `policy` is the name of a RolloutPolicy, which closes the revision. If it is empty, the revision
+    is open, even if an earlier rollout has closed it.
     """
     gate: Gate | None = gate_in({}, policy=policy)
     if gate is None and not revision.is_marked:
@@ -126,8 +128,8 @@ def republished(revision: T, policy: str) -> T:
 def renumbered(revision: T, number: int, others: Iterable[Numbered], policy: str) -> T:
     """Return a revision with a new number, so that it becomes the newest one again.
 
-    A policy closes it, as it closes a new revision. If all newer revisions are closed, composite
-    resources use this revision already, so it stays open.
+    A RolloutPolicy closes it, as it closes a new revision. But if the revision is open and all
+    newer ones are closed, composite resources use it already, so it stays open.
     """
     if number == revision.number:
         return revision
@@ -138,9 +140,10 @@ def renumbered(revision: T, number: int, others: Iterable[Numbered], policy: str
 
 
 def undecided(revisions: Iterable[Numbered]) -> set[str]:
-    """Return the revisions that a policy closes, if there is one, although they have no mark.
+    """Return the names of the unmarked revisions that a RolloutPolicy closes.
 
-    A revision without a mark is older than the policy, unless an older revision has a mark.
+    A revision is marked if its annotation opens or closes it. An unmarked revision is closed if an
+    older revision is marked; otherwise it is older than the policy.
     """
     found, after = set(), False
     for each in sorted(revisions, key=lambda each: Serial(each.number)):

@@ -94,7 +94,8 @@ def package_controllers(
 ) -> list[Controller[Any]]:
     """Return the controllers of the capability `compositions`.
 
-    They close `runtime` when they end. `live` gets the controller of composite resources.
+    They close `runtime` when they end. `live.controller` is set to the controller of composite
+    resources.
     """
     from polyver.compositions.controllers.composites import CompositeController
     from polyver.compositions.controllers.compositions import (

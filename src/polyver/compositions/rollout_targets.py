@@ -406,8 +406,8 @@ class RevisionTargets:
 def _towards(composite: _Composite, use: _Use, opened: Lineage, to: str) -> FollowerState | None:
     """Return the state of a reference as a follower of the release `to`.
 
-    Return None if it does not follow the release. `opened` is the lineage in which the gate of the
-    release is removed.
+    Return None if the reference does not follow the release. `opened` is the lineage in which the
+    gate of the release is removed.
     """
     if isinstance(use.selector, Exact):
         return None
@@ -443,7 +443,7 @@ def _is_same(before: Lineage, after: Lineage, release: str) -> bool:
 
 
 def _series(release: Release) -> str:
-    """Return the labels of a release that users may select, as text.
+    """Return the labels of a release, without those that polyver adds, as JSON.
 
     Releases with different labels may have different followers.
     """

@@ -193,7 +193,7 @@ allowed; the option --allow-http of polyver allows them
 
 
 def _is_public(address: IPAddress) -> bool:
-    """Report whether an address, and the IPv4 address in it, is reachable from everywhere."""
+    """Report whether an address, or the IPv4 address inside it, is on the public internet."""
     if isinstance(address, IPv6Address):
         if address in _TRANSLATED:
             return _is_public(IPv4Address(int(address) & 0xFFFFFFFF))

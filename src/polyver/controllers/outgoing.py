@@ -147,7 +147,7 @@ async def _body(response: httpx2.Response, server: HttpServer, largest: int) -> 
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason of the operating system or of TLS, which is clearer than the outer one."""
+    """Return the message of the operating system or of TLS, if one of them caused the error."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,7 +1,8 @@
 """The followers of a lineage, counted by their state inside of a rollout's cohort.
 
-A count takes a few binary searches, whatever the number of followers is: they are kept in sorted
-lists, one for each state and each combination of the labels that steps name.
+The cohort of a rollout is the followers that may use its release. To count them takes a few binary
+searches, whatever their number is: the followers are kept in sorted lists, one for each state and
+each combination of the labels that steps name.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ FollowerState = Literal[
 ]
 """The state of a follower towards the release of a rollout:
 
-`waiting` has not tried it, `moved` uses it and is not ready yet, `healthy` uses it and is healthy,
-`unhealthy` uses it and has failed, `failing` could not move, `held` would lose objects.
-A follower that only uses a release when somebody runs it is `idle` before that, and `running` until
-its run ends.
+`waiting` has not tried the release, `moved` uses it and is not ready yet, `healthy` uses it and is
+healthy, `unhealthy` uses it and has failed, `failing` could not move to it, `held` did not move
+because it would lose objects. A follower that only uses a release when somebody runs it is `idle`
+before that, and `running` until its run ends.
 """
 WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "failing",
@@ -33,14 +34,14 @@ WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "moved",
     "healthy",
 )
-"""The states of the references of one object, in the order in which one decides for the object."""
+"""If the references of one object have several states, the first state in this order counts."""
 _USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy", "running")
 _Sides = tuple[bool, ...]
 _Member = tuple[float, str]
 
 
 class Cohorts:
-    """The followers of one lineage towards one release.
+    """The followers of one lineage, each with its state towards one release.
 
     >>> cohorts = Cohorts()
     >>> for number in range(100):
@@ -79,7 +80,7 @@ class Cohorts:
             members.sort()
 
     def remove(self, name: str) -> None:
-        """Remove a follower; it need not be known."""
+        """Remove a follower; do nothing if it is not known."""
         known = self._followers.pop(name, None)
         if known is None:
             return
@@ -149,7 +150,7 @@ class Cohorts:
         return bisect_left(members, (exposure.share, ""))
 
     def _group_by(self, labels: tuple[Mapping[str, str], ...]) -> None:
-        """Divide the followers by the labels of steps; needed once for each step by labels."""
+        """Group the followers by the labels of steps that they have, unless they are grouped so."""
         if labels == self._labels:
             return
         self._labels = labels

@@ -38,6 +38,7 @@ __all__ = [
     "ChangeGroup",
     "FailureGroup",
     "FieldChange",
+    "HiddenText",
     "Identity",
     "Outcome",
     "OutcomeCounts",
@@ -59,6 +60,15 @@ MOST_FIELDS: Final = 50
 _LONGEST: Final = 60
 """The maximum number of characters of a value that the report shows."""
 _HIDDEN, _CHANGED = "(secret)", "(changed)"
+
+
+class HiddenText(str):
+    """A string that the report must not show, such as the copy of a password in a ConfigMap.
+
+    The report treats it as the data of a Secret.
+    """
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +421,7 @@ def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iter
             yield from _differences(old, new, f"{path}[{index}]", is_secret=is_secret)
     elif before == after and type(before) is type(after):  # 1, 1.0 and true differ
         return
-    elif is_secret:
+    elif is_secret or isinstance(before, HiddenText) or isinstance(after, HiddenText):
         old, new = (_ABSENT if each is _ABSENT else _HIDDEN for each in (before, after))
         yield path, old, new, True
     else:
@@ -453,6 +463,7 @@ def _named(items: Sequence[Any]) -> dict[str, Any] | None:
         each["name"]: each
         for each in items
         if isinstance(each, Mapping) and isinstance(each.get("name"), str)
+        if not isinstance(each["name"], HiddenText)
     }
     return found if len(found) == len(items) else None
 
@@ -522,7 +533,7 @@ def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
             )
             for index, each in enumerate(value)
         ]
-    if not is_secret:
+    if not is_secret and not isinstance(value, HiddenText):
         return value
     return _HIDDEN if other is _ABSENT or value == other else _CHANGED
 

@@ -1,8 +1,9 @@
-"""Rollouts: which dependents see a new release, step by step, and when it is taken back.
+"""Decide which dependents may use a new release, step by step, and when it is taken back.
 
 `step` is the only code that decides about a rollout. It is a pure function: it gets the rollout,
-what was observed and the time, and returns the new progress. A rollout only widens or closes the
-exposure of its release; the dependents then resolve among the releases that they see.
+its progress so far, the observations and the time, and returns the new progress. A rollout changes
+only the exposure of its release: which dependents may use the release. Each dependent then resolves
+among the releases that it may use.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ __all__ = [
 OnFailure = Literal["Rollback", "Pause"]
 Verdict = Literal["Passed", "Waiting", "Failed"]
 SEEN_EVERY = 60.0
-"""Seconds after which a rollout notes that it was observed, even if nothing has changed."""
+"""The age in seconds at which `seen_at` is renewed, even if a decision changes nothing else."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -67,7 +68,7 @@ class RolloutState(Enum):
 
     @property
     def is_closed(self) -> bool:
-        """True if no dependent sees the release any more, so that moved dependents return."""
+        """True if the release was taken back: its users return to an earlier release."""
         return self in (RolloutState.ROLLED_BACK, RolloutState.ABORTED)
 
 
@@ -92,7 +93,12 @@ class StepPause:
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """One step: it adds a share, a number, or those with labels to the cohort."""
+    """One step, which extends the cohort: the dependents that may use the release.
+
+    Exactly one field of `share`, `count` and `labels` is set. After the step, the cohort has at
+    least this share (0 to 1) of all dependents, at least this number of dependents, or also all
+    dependents with these labels.
+    """
 
     share: float | None = None
     count: int | None = None
@@ -105,7 +111,7 @@ class InvalidSteps(PolyverError):
 
 
 def check_steps(steps: Sequence[RolloutStep], *, at: str = "spec.steps") -> list[InvalidSteps]:
-    """Return the errors in the steps of a rollout: what they add, and whether they shrink."""
+    """Return the errors in the steps of a rollout, such as a share that is below an earlier one."""
     if not steps:
         return [InvalidSteps("there are no steps", at=at, hint="write at least one step")]
     found = []
@@ -127,7 +133,11 @@ def check_steps(steps: Sequence[RolloutStep], *, at: str = "spec.steps") -> list
 def _size_problems(
     name: str, value: float | None, earlier: list[float], *, most: float, at: str
 ) -> list[InvalidSteps]:
-    """Return the error in a share or a count, and add it to those of earlier steps."""
+    """Return the error of a share or a count, and append the value to `earlier`.
+
+    The list has at most one error. `earlier` has the values of earlier steps, and `most` is the
+    largest valid value.
+    """
     if value is None:
         return []
     largest = max(earlier)
@@ -147,9 +157,10 @@ def _size_problems(
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """The dependents that see a release: all below a position, and those with labels.
+    """The dependents that may use a release: all with a position below `share`, and some by labels.
 
-    A position is `Dependent.position`, a number in [0, 1) that depends only on the uid.
+    A position is `Dependent.position`, a number in [0, 1) that depends only on the uid. A dependent
+    may also use the release if it has all labels of one of the mappings in `labels`.
     """
 
     share: float = 0.0
@@ -158,7 +169,7 @@ class Exposure:
     """True if dependents that use the release return to the release that they had before."""
 
     def includes(self, position: float, labels: Mapping[str, str] = _NO_LABELS) -> bool:
-        """Report whether a dependent with this position and these labels sees the release."""
+        """Report whether a dependent with this position and these labels may use the release."""
         if position < self.share:
             return True
         return any(wanted.items() <= labels.items() for wanted in self.labels)
@@ -175,7 +186,10 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class PreflightLimits:
-    """The most failures and deletions with which a rollout may start."""
+    """The maximum numbers of dependents that may fail or lose objects in the preflight.
+
+    If there are more, the rollout does not start.
+    """
 
     failures: int = 0
     deletions: int = 0
@@ -194,41 +208,49 @@ class PreflightLimits:
 
 @dataclass(frozen=True, slots=True)
 class CohortCounts:
-    """The dependents of a rollout by their state; all but `total` count only the cohort."""
+    """The number of dependents of a rollout in each state.
+
+    The field `total` counts all followers; every other field counts only the cohort: the followers
+    that may use the release.
+    """
 
     total: int = 0
-    """All followers that would move."""
+    """All followers that would use the release if every one of them might use it."""
     cohort: int = 0
     moved: int = 0
-    """Those that use the release."""
+    """The followers that use the release."""
     healthy: int = 0
-    """Those that use the release and are healthy with it."""
+    """The followers that use the release and are healthy with it."""
     failing: int = 0
-    """Those for which the release does not work: they could not move, or are unhealthy with it."""
+    """The followers that could not move to the release, or are unhealthy with it."""
     held: int = 0
-    """Those that would lose objects, and so did not move."""
+    """The followers that did not move, because they would lose objects."""
     waiting: int = 0
-    """Those that have not tried the release yet."""
+    """The followers that have not tried the release yet."""
     idle: int = 0
-    """Those that use a release only when somebody runs them, which did not happen yet."""
+    """The followers that use a release only when they are run, and have not run with it yet."""
     running: int = 0
-    """Those that somebody runs with the release for the first time."""
+    """The followers whose first run with the release has not ended yet."""
 
     @property
     def observed(self) -> int:
-        """Those of which it is known whether the release works for them."""
+        """The number of dependents of which it is known whether the release works for them."""
         return self.healthy + self.failing + self.held
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyCheck:
-    """The check that dependents become healthy within a time."""
+    """The check that the cohort becomes healthy within some seconds after a step has started."""
 
     within: float = 600.0
     failing: int = 0
-    """The number of dependents that may fail, or stay unhealthy after that time."""
+    """The maximum number of dependents that fail or, after that time, are not healthy."""
     minimum: int = 1
-    """The number of dependents that each step waits for; fewer if a step adds fewer of them."""
+    """The number of dependents that must be observed in each step.
+
+    A dependent is observed when it is known whether the release works for it. If a step adds fewer
+    dependents, all of them must be observed.
+    """
 
 
 DEFAULT_CHECK = ReadyCheck()
@@ -246,15 +268,16 @@ class CheckResult:
 def check_ready(
     check: ReadyCheck, counts: CohortCounts, *, seconds: float, before: int = 0
 ) -> CheckResult:
-    """Return the result of the check, so many seconds after the step has started.
+    """Return the result of the check, `seconds` after the step has started.
 
-    `before` is the number of dependents that were observed before the step.
+    `before` is the number of dependents that were observed before the step: those of which it was
+    known whether the release works for them.
 
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, moved=4, healthy=3), seconds=10).verdict
     'Waiting'
 
-    Dependents that only use the release when somebody runs them are not late. The check waits until
-    enough of them have been run, and until the runs have ended.
+    Dependents that use the release only when they are run have no time limit. The check waits until
+    enough of them have been run, and until these runs have ended.
 
     >>> check_ready(ReadyCheck(), CohortCounts(cohort=4, idle=4), seconds=1e6).message
     '0 of 4 healthy, 0 failing; 0 of 1 observed'
@@ -278,7 +301,7 @@ def check_ready(
 def _ready_when_run(
     check: ReadyCheck, counts: CohortCounts, before: int, found: str
 ) -> CheckResult:
-    """Return the result of the check if nobody is late."""
+    """Return the result if each dependent of the cohort is observed, idle or running."""
     needed = min(check.minimum, max(0, counts.cohort - before))
     observed = max(0, counts.observed - before)
     if counts.running:
@@ -293,7 +316,7 @@ def _ready_when_run(
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One journey of a release: its steps, and what users have asked for."""
+    """The rules of one rollout, and the requests of users: pause, abort and approve."""
 
     steps: tuple[RolloutStep, ...]
     limits: PreflightLimits = PreflightLimits()
@@ -309,7 +332,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class RolloutProgress:
-    """The memory of a rollout between two decisions."""
+    """The state of a rollout that is stored between two decisions."""
 
     state: RolloutState = RolloutState.PREFLIGHT
     step: int = 0
@@ -318,15 +341,15 @@ class RolloutProgress:
     started_at: float = 0.0
     """The time at which the step started."""
     passed_at: float | None = None
-    """The time at which the cohort had moved and all checks of the step passed."""
+    """The first time when the cohort had moved and all checks of the step passed; None before."""
     failure: str = ""
-    """The failed check for which the rollout is paused."""
+    """The failure of a check that has paused the rollout in this step; empty if there was none."""
     thresholds: tuple[float, ...] = ()
     """The position below which dependents are in the cohort, for each started step."""
     seen_at: float = 0.0
-    """The time of a late decision; it is at most `SEEN_EVERY` seconds older than the last one."""
+    """The time of the last decision, or of one that is at most `SEEN_EVERY` seconds older."""
     approved_before: int = -1
-    """The step that was approved when the check failed for which the rollout is paused."""
+    """The `approved_step` when the check failed; only a higher one lets the rollout continue."""
     began_at: float = 0.0
     """The time at which the first step started."""
     observed: int = 0
@@ -367,13 +390,13 @@ class Observations:
     counts: CohortCounts = CohortCounts()
     checks: tuple[CheckResult, ...] = ()
     threshold: float = 0.0
-    """The position that the count of the next step reaches, if it has a count."""
+    """If the next step has a `count`: so many dependents have a lower position. Otherwise 0."""
     superseded_by: str = ""
-    """A newer release of the lineage to which the followers move; empty if there is none."""
+    """The newer release to which the followers move instead; empty if there is none."""
     may_start: bool = True
-    """False outside of windows, and while rollouts are frozen: then no step starts."""
+    """False if no step may start: outside of windows, in a freeze, or behind another rollout."""
     waits_for: str = ""
-    """The reason why no step may start."""
+    """The reason why no step may start; empty if `may_start` is True."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +412,7 @@ class RolloutPlan:
 def step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutPlan:
-    """Decide how a rollout goes on.
+    """Decide the next state of a rollout.
 
     >>> from polyver.core.preflight import OutcomeCounts
     >>> rollout = Rollout((RolloutStep(share=0.1), RolloutStep(share=1.0)))
@@ -451,7 +474,7 @@ def _failed(
 def _in_step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    """Wait until the cohort has moved and the checks pass, then continue.
+    """Return the progress in a step, which ends when the cohort has moved and the checks pass.
 
     In the pause after a step, a check that has no result for a moment does not end the pause.
     """
@@ -477,7 +500,7 @@ def _before_first_step(
 def _after_step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    """Continue after a step whose cohort has moved and whose checks pass."""
+    """Return the progress after a step whose cohort has moved and whose checks pass."""
     passed_at = now if progress.passed_at is None else progress.passed_at
     progress = replace(progress, passed_at=passed_at)
     pause = rollout.steps[progress.step - 1].pause
@@ -496,7 +519,7 @@ def _after_step(
 def _started(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    """Start the next step, unless a user, a window or a freeze holds it back."""
+    """Return the progress in the next step, or a paused one if no step may start now."""
     if rollout.paused:
         return replace(progress, state=RolloutState.PAUSED, reason="paused by a user")
     if not seen.may_start:
@@ -527,7 +550,10 @@ def _waiting(rollout: Rollout, seen: Observations) -> str:
 
 
 def exposure_of(rollout: Rollout, progress: RolloutProgress) -> Exposure:
-    """Return the exposure of a release: the union of all steps that have started."""
+    """Return the exposure of a release: the union of all steps that have started.
+
+    After the last step, all dependents may use the release; after a rollback or an abort, none.
+    """
     if progress.state is RolloutState.COMPLETED:
         return Exposure(share=1.0)
     if progress.state.is_closed:
@@ -545,9 +571,9 @@ _M = TypeVar("_M", bound=Hashable)
 def waiting_moves(moving: Sequence[tuple[_M, str]], unsettled: Collection[str]) -> set[_M]:
     """Return the moves that wait, so that a dependent takes part in one rollout at a time.
 
-    So a check that fails concerns the rollout that caused it. `moving` are the moves that are
-    possible now, each with the name of its rollout. `unsettled` are the rollouts whose releases the
-    dependent uses, if it is not healthy with these releases.
+    So if a check fails, it is known which rollout has caused the failure. `moving` are the moves of
+    one dependent that are possible now, each with the name of its rollout. `unsettled` are the
+    rollouts whose releases the dependent uses, if it is not healthy with these releases.
 
     >>> waiting_moves([("web", "web-1.1.0"), ("tls", "tls-2.0.0")], [])
     {'tls'}

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 CONFIRMED = 3
-"""The number of failures in a row with which a check on another server fails."""
+"""A check on another server fails after so many failed observations in a row."""
 
 
 # Calls with a release.
@@ -50,7 +50,10 @@ class ObservedCalls:
 
 @dataclass(frozen=True, slots=True)
 class ErrorsCheck:
-    """Calls or actions with the release do not fail more often than a share."""
+    """The check that at most the share `most` (0 to 1) of the calls with the release fail.
+
+    It waits for `minimum` calls.
+    """
 
     most: float
     minimum: int = 1
@@ -58,14 +61,18 @@ class ErrorsCheck:
 
 @dataclass(frozen=True, slots=True)
 class LatencyCheck:
-    """The 99th percentile with the release is at most a factor of that of the release before."""
+    """The check that calls with the release take at most `factor` times as long as other calls.
+
+    It compares the 99th percentiles of the durations. It waits for `minimum` calls with the
+    release, and for `minimum` calls with other releases.
+    """
 
     factor: float
     minimum: int = 1
 
 
 def check_errors(check: ErrorsCheck, calls: ObservedCalls, *, cohort: int) -> CheckResult:
-    """Return the result of the check for a cohort of this size.
+    """Return the result of the check for a cohort of this size; for an empty one, it passes.
 
     >>> check_errors(ErrorsCheck(0.01, 20), ObservedCalls(20, 1), cohort=4).message
     '1 of 20 calls failed (5%), at most 1% may fail'
@@ -90,10 +97,12 @@ def check_latency(
     cohort: int,
     is_for_all: bool,
 ) -> CheckResult:
-    """Return the result of the check for calls with the release, and for calls without it.
+    """Return the result of the check.
 
-    `is_for_all` is True if all dependents may use the release. Then calls without it may never
-    come, so the check does not wait for them.
+    `calls` are the calls with the release, and `before` are the calls with other releases.
+
+    `is_for_all` is True if all dependents may use the release. Then there may never be calls with
+    other releases, so the check does not wait for them.
 
     >>> slow, fast = ObservedCalls(50, p99=0.3), ObservedCalls(50, p99=0.1)
     >>> check_latency(LatencyCheck(2.0, 50), slow, fast, cohort=4, is_for_all=False).message
@@ -121,7 +130,9 @@ _EMPTY = "no dependent is in the cohort"
 def lasting_result(
     result: CheckResult, shown: CheckResult | None, *, has_passed: bool
 ) -> CheckResult:
-    """Return the last result if a step has passed, and there are too few calls for a new one.
+    """Return `shown`, the last result, if the step has passed but `result` waits; else `result`.
+
+    The last result must be `Passed`.
 
     For example, the process that counts the calls was restarted in the pause after the step.
     """
@@ -144,7 +155,7 @@ class NotObserved:
 
 @dataclass(frozen=True, slots=True)
 class PrometheusCheck:
-    """All values in the result of a query are within limits."""
+    """The check that all values in the result of a query are within limits."""
 
     address: str
     query: str
@@ -166,7 +177,7 @@ class PrometheusCheck:
 
 @dataclass(frozen=True, slots=True)
 class HttpCheck:
-    """A URL answers with a status."""
+    """The check that a URL answers with a status."""
 
     url: str
     status: int = 200
@@ -210,7 +221,7 @@ def check_http(check: HttpCheck, found: int | NotObserved) -> CheckResult:
 
 
 def prometheus_values(answer: object) -> tuple[float, ...] | NotObserved:
-    """Return the values in an answer of the API of Prometheus, which is decoded from JSON.
+    """Return the values in an answer of Prometheus, decoded from JSON; or why there are none.
 
     >>> prometheus_values({"status": "success", "data": {"resultType": "vector", "result": []}})
     NotObserved(reason='the result of the query is empty')

@@ -7,23 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import unified_diff
 
 from polyver.core import Loss, Move, NoMatch, PolyverError
 from polyver.core.plain import ReadOnlyObject
-from polyver.core.preflight import ChangeExample
 from polyver.definitions.publishing import Decision, DesiredDefinition, revision_object
 from polyver.definitions.resolution import choose
 from polyver.definitions.uses import DefinitionUse, home_of, moves_of, settled
-from polyver.kube.objects import dump_yaml
 
 __all__ = [
     "PlannedLoss",
     "PlannedMove",
-    "example_diff",
     "moved",
     "new_revisions",
-    "object_label",
 ]
 
 
@@ -120,21 +115,3 @@ def new_revisions(
         (definition.namespace, each.name): revision_object(definition, each, owner)
         for each in decision.create
     }
-
-
-def example_diff(example: ChangeExample) -> list[str]:
-    """Return the lines of a YAML diff between the example's object before and after the change."""
-    label = object_label(example)
-    before, after = (_lines(each) for each in (example.before, example.after))
-    return [*unified_diff(before, after, label, label, lineterm="")]
-
-
-def object_label(example: ChangeExample) -> str:
-    """Return the label of an example's object for messages: `ConfigMap default/shop (v1)`."""
-    _, kind, *named = example.identity
-    obj = example.after or example.before or {}
-    return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"
-
-
-def _lines(obj: ReadOnlyObject | None) -> list[str]:
-    return [] if obj is None else dump_yaml(obj).splitlines()

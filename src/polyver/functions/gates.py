@@ -4,8 +4,8 @@ A version of a function is released when it becomes stable in the catalogue. No 
 release, so a ConfigMap has the record: the versions of each function that were stable, the newest
 last, each open or with a gate.
 
-A blueprint that a gate does not admit keeps the version that was stable before. If there is no such
-version, nothing is held.
+A blueprint that a gate does not admit keeps the version that was stable before. If no such version
+is open and can still be used, the stable version is open for all.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ def with_stable_versions(
 ) -> GateRecord:
     """Return the record with the stable version of each of its functions as the newest.
 
-    `policies` has the names of the Ready policies, by function. If there is one, a version that
-    becomes stable for the first time is closed. A version that is stable again keeps its state.
+    `policies` has the names of the Ready policies, by function. If a function has a policy, its
+    version that becomes stable for the first time is closed. A version that is stable again keeps
+    its state.
     """
     found = dict(record)
     for known in unrecorded(record, functions):

@@ -205,7 +205,7 @@ class PhaseStatus:
     resolvedReason: str | None
     """The reason why this version was chosen."""
     rollout: str | None
-    """The rollout that lets the blueprint use this version, if it is not open for all."""
+    """The rollout that lets the blueprint use this version, if the version is not open for all."""
     reason: str | None
     """The reason why this version was chosen. If the phase has failed, the error instead."""
     startTime: Time | None

@@ -32,12 +32,12 @@ class PhaseCall(NamedTuple):
     """A call of a function that has ended."""
 
     ended: float
-    """The Unix time of its end."""
+    """The Unix time at which the call ended."""
     seconds: float
     version: str
     has_failed: bool
     owner: str
-    """The ActionSet, the action and the phase."""
+    """The ActionSet, and the indexes of the action and the phase, such as `shop/backup/0/1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class FollowedVersion:
     """A version of a function that an action used because a rollout let its blueprint use it."""
 
     blueprint: str
-    """Namespace and name."""
+    """The blueprint, as `NAMESPACE/NAME`."""
     function: str
     version: str
     rollout: str
     state: FollowerState
     """`running`, `healthy` if the action is complete, or `unhealthy` if it has failed."""
     time: float
-    """The time of the last change."""
+    """The Unix time at which the action's last call ended; without one, the start of the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class ActionSetObservations:
 def observations_in(action_set: Object, *, is_cancelled: bool) -> ActionSetObservations:
     """Return the observations of an ActionSet.
 
-    A call that a restart or a user has interrupted says nothing about the function. Nor does its
-    action.
+    Calls that a restart or a user has interrupted are left out, because they show nothing about the
+    function. Failed actions with such a call are left out, too.
     """
     metadata, run = action_set["metadata"], read_run(action_set)
     namespace, name = metadata.get("namespace", ""), metadata["name"]

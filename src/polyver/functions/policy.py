@@ -1,6 +1,7 @@
 """Policy by which polyver chooses the function version that a phase calls.
 
-It is the `funcVersion` of the phase, the preferred version or the stable version.
+The phase calls its `funcVersion`. Without this field, it calls the preferred version of the action,
+if the function has this version, or otherwise the stable version.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _ACTION_SETS = GroupVersionResource(GROUP, _VERSION, ACTION_SETS.names.plural)
 
 @dataclass(frozen=True, slots=True)
 class _Follower:
-    """A blueprint: for each function that it follows, the versions that its phases cannot call."""
+    """A blueprint: for each followed function, the versions that do not take its arguments."""
 
     user: Dependent
     follows: Mapping[str, frozenset[str]]
@@ -84,11 +84,11 @@ class FunctionTargets:
         self._functions = functions
         self._gates = FunctionGates(client, functions)
         self._record: GateRecord = {}
-        """The record as it was last read or written."""
+        """The record of gates as it was last read or written."""
         self._blueprints: dict[str, _Follower] = {}
         """The blueprints by namespace and name."""
         self._action_sets: dict[str, dict[Key, ActionSetObservations]] = {}
-        """The ActionSets that follow a rollout, by the blueprints that they run."""
+        """The observations of the ActionSets that used a version of a rollout, by blueprint."""
         self._calls: dict[str, PhaseCallHistory] = {}
         self._counted: dict[tuple[LineageName, str], _Counted] = {}
 
@@ -141,7 +141,7 @@ class FunctionTargets:
         return self._recount(blueprints, {each for known in both for each in known.functions})
 
     def _recount(self, blueprints: Iterable[str], functions: set[str]) -> set[LineageName]:
-        """Update the state of blueprints, and return the lineages that have a rollout."""
+        """Count these blueprints again; return those lineages of the functions that are counted."""
         found = [each for each in self._counted if each[0].name in functions]
         for lineage, release in found:
             for name in blueprints:

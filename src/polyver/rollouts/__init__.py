@@ -1,1 +1,1 @@
-"""The capability rollouts: releases reach their users in steps, and come back if they hurt."""
+"""The capability rollouts: brings releases to their users in steps, and takes bad ones back."""

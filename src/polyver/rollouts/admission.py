@@ -95,7 +95,7 @@ class RolloutChecks:
         return [*found, *self._call_problems(spec, targets), *_run_problems(spec, targets)]
 
     def _call_problems(self, spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
-        """Refuse checks that count calls, if a target has releases that are not called."""
+        """Return errors for checks that count calls, if releases of a target are not called."""
         kinds = [(each.get("group", ""), each.get("kind", "")) for each in targets]
         uncalled = next((kind for kind in kinds if self._enabled.get(kind) is False), None)
         rules, _ = read_rules(spec)
@@ -121,7 +121,7 @@ class RolloutChecks:
         return []
 
     async def _overlaps(self, obj: dict[str, Any]) -> list[Cause]:
-        """Refuse a policy for a lineage that another policy names."""
+        """Return an error for each lineage that this policy and another policy name."""
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         others = (await self._client.list(POLICIES, namespace)).items
@@ -167,7 +167,7 @@ class RolloutChecks:
 
 
 def _run_problems(spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
-    """Refuse a time limit for followers that use a release only when somebody runs them."""
+    """Return errors for `ready.within`, if followers use a release only when somebody runs them."""
     if all((each.get("group"), each.get("kind")) != BLUEPRINT_FUNCTION for each in targets):
         return []
     told = "Invalid value: nobody has to run a blueprint in time; the limit of a call is "
@@ -191,7 +191,7 @@ def _rules_problems(spec: dict[str, Any], http: AllowedHttp) -> list[Cause]:
 
 
 def _urls(rules: RolloutRules) -> Iterator[tuple[str, str]]:
-    """Yield the URLs to which the rules send requests, with their paths."""
+    """Yield the URLs to which the rules send requests, each after the path of its field."""
     for number, check in enumerate(rules.checks):
         if isinstance(check, PrometheusCheck):
             yield f"spec.checks[{number}].prometheus.address", check.address

@@ -22,7 +22,7 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
     from polyver.controllers.egress import AllowedHttp
     from polyver.rollouts.admission import ROLLOUTS_WANTED, RolloutChecks
     from polyver.rollouts.controller import RolloutController
-    from polyver.rollouts.kinds import GROUP, POLICIES, ROLLOUTS
+    from polyver.rollouts.kinds import GROUP, POLICIES, REPORTS, ROLLOUTS
     from polyver.rollouts.names import FREEZE
 
     del settings
@@ -37,7 +37,7 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
 
     policies, rollouts = POLICIES.names.plural, ROLLOUTS.names.plural
     return Contribution(
-        kinds=(POLICIES, ROLLOUTS),
+        kinds=(POLICIES, ROLLOUTS, REPORTS),
         links=lambda client: [RolloutChecks(client, enabled(client), http)],
         wanted=ROLLOUTS_WANTED,
         controllers=lambda client: [RolloutController(client, targets(client), http)],
@@ -46,6 +46,8 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
             Right(GROUP, f"{policies}/status", ("update",)),
             Right(GROUP, rollouts, (*READ, "create", "delete")),
             Right(GROUP, f"{rollouts}/status", ("update",)),
+            # A server-side apply that creates an object needs `create` and `patch`.
+            Right(GROUP, REPORTS.names.plural, ("get", "create", "patch")),
             Right("", "configmaps", ("get",), FREEZE),
             Right("", "events", ("create",)),
         ),

@@ -23,7 +23,7 @@ __all__ = ["CheckedStep"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedStep:
-    """The observations that the checks of one step are evaluated from."""
+    """The observations from which the checks of one step are evaluated."""
 
     progress: RolloutProgress
     counts: CohortCounts
@@ -33,7 +33,7 @@ class CheckedStep:
     calls: Callable[[float], tuple[ObservedCalls, ObservedCalls]]
     """Returns the calls with the release, and with other releases, since a time."""
     shown: Sequence[CheckResult]
-    """The results before this evaluation."""
+    """The results of the last evaluation, in the order of the checks."""
     answers: Mapping[int, CheckResult] = field(default_factory=dict)
     """The results of checks on other servers in this step, by the number of the check."""
 
@@ -68,9 +68,9 @@ class CheckedStep:
         return check_errors(check, calls, cohort=self.counts.cohort)
 
     def _latency(self, check: LatencyCheck) -> CheckResult:
-        """Compare with calls of the same step, or of all steps if the step has too few of them.
+        """Compare with other releases in this step, or in all steps if this one has too few calls.
 
-        In the last steps, few followers are left that use another release.
+        In the last steps, only few followers still use another release.
         """
         calls, before = self.calls(self.progress.started_at)
         if before.count < check.minimum:

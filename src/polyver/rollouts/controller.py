@@ -1,7 +1,8 @@
 """The controller of policies and rollouts: it observes, lets the core decide, and sets gates.
 
-One key is a RolloutPolicy or a Rollout. What a rollout has decided is in its status before its
-gate is written, so a controller that is killed continues from there.
+Each key identifies a RolloutPolicy or a Rollout. The controller writes a decision to the status of
+the Rollout before it writes the gate. So if the controller is killed in between, it continues from
+the status.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ from polyver.rollouts.policies import (
     unmarked_releases,
     unused_name,
 )
+from polyver.rollouts.reporting import store_report
+from polyver.rollouts.reports import preflight_data, preflight_summary, report_counts
 from polyver.rollouts.rules import RULES, RolloutRules, call_problems, read_rules
 from polyver.rollouts.status import (
     RolloutObservation,
     checks_in,
     dependents_data,
-    preflight_data,
     progress_in,
-    report_counts,
     rollout_status,
 )
 from polyver.rollouts.windows import is_open, next_opening
@@ -87,7 +88,7 @@ _SOON: Final = 0.05
 _EVERY: Final = 0.5
 """The least number of seconds between two decisions about one rollout."""
 _UNOBSERVED: Final = 30.0
-"""Seconds without a decision after which the time since the last one does not count.
+"""If there was no decision for so many seconds, the time since the last one does not count.
 
 For example, another replica was the leader, or the process was stopped.
 """
@@ -123,14 +124,14 @@ class _Known:
 
     @property
     def has_passed_preflight(self) -> bool:
-        """True if it takes part in the order of the rollouts of its lineage."""
+        """True if its first step has started, or if its state is neither Preflight nor Held."""
         before = ("", RolloutState.PREFLIGHT.value, RolloutState.HELD.value)
         return self.has_started or self.state not in before
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Everything that one decision about a rollout is made from."""
+    """The input of one decision about a rollout."""
 
     key: RolloutKey
     obj: Object
@@ -140,11 +141,11 @@ class _Case:
     releases: Sequence[ReleaseObject]
     rules: RolloutRules
     data: Object
-    """The rules as they are written."""
+    """The rules as plain data, as in the spec."""
     now: float
     """The time from which durations are computed."""
     moment: datetime
-    """The time of day."""
+    """The time of day, for windows and for the history."""
 
     @property
     def rollout(self) -> Rollout:
@@ -172,7 +173,7 @@ class RolloutController(Controller[RolloutKey]):
         self._all = [*targets]
         self._clock: Clock = clock or SystemClock()
         self._started_at = self._clock.now().timestamp() - self._clock.time()
-        """The time of day at which the monotonic clock was 0, as it was at the start.
+        """The Unix time at which the monotonic clock was 0, computed when the controller starts.
 
         So durations do not change when somebody sets the clock of the machine.
         """
@@ -188,7 +189,7 @@ class RolloutController(Controller[RolloutKey]):
         self._preflights: dict[RolloutKey, asyncio.Task[None]] = {}
         self._metrics = RolloutMetrics()
         self._reports: dict[RolloutKey, tuple[str, Object]] = {}
-        """The results of preflights that no status has yet, by the release that was tried."""
+        """Results of preflights that are not in a status yet: the tried release, and the result."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, RolloutKey]]:
@@ -252,7 +253,7 @@ class RolloutController(Controller[RolloutKey]):
         return {key, *self._touched(lineages)}
 
     def _touched(self, lineages: Iterable[LineageName]) -> set[RolloutKey]:
-        """Return the keys of the policies and rollouts that lineages may concern."""
+        """Return the keys of policies and active rollouts that changed lineages may concern."""
         touched = {*lineages}
         spaces = {each.policy_namespace for each in touched}
         found = {each for each in self._policies if each.namespace in spaces}
@@ -304,7 +305,7 @@ class RolloutController(Controller[RolloutKey]):
         }
 
     async def _mark(self, policy: Object, lineage: LineageName) -> None:
-        """Open the releases from before the policy, close the others, and start their rollouts."""
+        """Open the releases from before the policy, close newer ones, and create their rollouts."""
         targets, name = self._targets[lineage.group, lineage.kind], policy["metadata"]["name"]
         releases = await targets.releases(lineage)
         for release, closed in unmarked_releases(releases):
@@ -363,7 +364,10 @@ class RolloutController(Controller[RolloutKey]):
     # Rollouts.
 
     async def _reconcile_rollout(self, key: RolloutKey, *, longest: float) -> Requeue | None:
-        """Decide about a rollout; of the time since its last decision, at most `longest` counts."""
+        """Reconcile a rollout: read its objects, decide, and write the status and the gate.
+
+        `longest` limits the time, in seconds, that counts as elapsed since the last decision.
+        """
         obj = await find(self._client, ROLLOUTS_ON, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None  # deleting a rollout opens nothing
@@ -442,12 +446,12 @@ class RolloutController(Controller[RolloutKey]):
         return replace(release, gate=gate, is_marked=True)
 
     async def _write_gate(self, case: _Case, release: ReleaseObject, gate: Gate | None) -> None:
-        """Write the gate of the release, if it has another one."""
+        """Write the gate to the release, unless the release has this gate already."""
         if gate != release.gate or not release.is_marked:
             await case.targets.write_gate(case.request.lineage, release.name, gate)
 
     async def _tell_unpublished(self, obj: Object, release: ReleaseObject) -> Requeue:
-        """Report that nobody can use the release yet, if it stays so for some time."""
+        """Report that nobody can use the release yet, if the Rollout is older than some seconds."""
         created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
         if (self._clock.now() - created).total_seconds() < _POLLED:
             return Requeue(_EVERY)
@@ -534,8 +538,8 @@ class RolloutController(Controller[RolloutKey]):
     def _superseded_by(self, case: _Case) -> str:
         """Return the newer release that takes the followers of this one, or an empty string.
 
-        It is open, or its rollout may start. A newer release that its preflight holds supersedes
-        nothing.
+        The newer release is open, or its rollout has passed its preflight. A release whose rollout
+        is in its preflight, or is held, supersedes nothing.
         """
         mine = next(each for each in case.releases if each.name == case.request.to)
         others = [known for known in self._others(case) if known.has_passed_preflight]
@@ -586,7 +590,9 @@ class RolloutController(Controller[RolloutKey]):
         key, request, began = case.key, case.request, self._clock.time()
         try:
             report = await case.targets.preflight(request.lineage, request.to, case.rules.sample)
-            self._reports[key] = request.to, preflight_data(report)
+            data = await asyncio.to_thread(preflight_data, report)
+            stored = await store_report(self._client, case.obj, data)
+            self._reports[key] = request.to, preflight_summary(data) | stored
         except (ApiError, PolyverError) as error:
             failure = {"message": f"the preflight failed: {error}", "dependents": 0, "names": []}
             counts = {"unchanged": 0, "changed": 0, "loses": 0, "fails": 1}

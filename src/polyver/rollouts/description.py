@@ -60,7 +60,7 @@ class SuggestedCommand:
 
 
 def state_text(status: ReadOnlyObject) -> str:
-    """Return the state of a rollout; one that cannot begin has no state, but a condition.
+    """Return the state of a rollout; without one, `Invalid` if it cannot begin, or `Waiting`.
 
     >>> state_text({"state": "Paused"}), state_text({})
     ('Paused', 'Waiting')

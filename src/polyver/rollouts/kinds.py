@@ -7,13 +7,22 @@ from typing import Annotated, Any, Final, Literal
 from polyver.apis.declaring import Field, Format, Ge, Kind, Le, ListMap, MaxLength, MinLength, part
 from polyver.apis.definition import Column
 
-__all__ = ["GROUP", "POLICIES", "ROLLOUTS", "RolloutPolicyV1Alpha1", "RolloutV1Alpha1"]
+__all__ = [
+    "GROUP",
+    "POLICIES",
+    "REPORTS",
+    "ROLLOUTS",
+    "RolloutPolicyV1Alpha1",
+    "RolloutReportV1Alpha1",
+    "RolloutV1Alpha1",
+]
 
 GROUP: Final = "polyver.dev"
 POLICIES: Final = Kind(
     "RolloutPolicy", group=GROUP, plural="rolloutpolicies", categories=["polyver"]
 )
 ROLLOUTS: Final = Kind("Rollout", group=GROUP, categories=["polyver"])
+REPORTS: Final = Kind("RolloutReport", group=GROUP)
 
 Time = Annotated[str, Format("date-time")]
 Name = Annotated[str, MinLength(1), MaxLength(253)]
@@ -28,21 +37,21 @@ class TargetSelectorSpec:
     """Labels that an object must have, all of them."""
 
     matchLabels: dict[str, str]
-    """The labels."""
+    """The labels; an object must have all of them."""
 
 
 @part
 class PolicyTargetSpec:
-    """A lineage by its name, or the lineages with labels."""
+    """The lineages of a policy: one lineage by its name, or several by labels."""
 
     group: Annotated[str, MinLength(1)]
     """The API group of the object that publishes the releases, such as core.oam.dev."""
     kind: Annotated[str, MinLength(1)]
-    """Its kind, such as ComponentDefinition, Composition, Function or BlueprintFunction."""
+    """The kind of the object, such as ComponentDefinition, Composition or BlueprintFunction."""
     name: Name | None
-    """Its name."""
+    """The name of the object."""
     selector: TargetSelectorSpec | None
-    """Its labels, instead of a name."""
+    """Labels instead of a name: the target is each object that has these labels."""
 
 
 @part
@@ -52,9 +61,9 @@ class RolloutTargetSpec:
     group: Annotated[str, MinLength(1)]
     """The API group of the object that publishes the releases."""
     kind: Annotated[str, MinLength(1)]
-    """Its kind."""
+    """The kind of the object."""
     name: Name
-    """Its name."""
+    """The name of the object."""
 
 
 @part
@@ -62,17 +71,20 @@ class StepPauseSpec:
     """A pause after a step: for some time, or until a user promotes the rollout."""
 
     seconds: str | None = Field(name="for", default=None)
-    """The duration: 90s, 10m, 2h."""
+    """The duration, such as 90s, 10m or 2h."""
     until: Literal["Approved"] | None
-    """`Approved`: until `polyver rollout promote`."""
+    """`Approved`: until a user runs `polyver rollout promote`."""
 
 
 @part
 class RolloutStepSpec:
-    """One step. It adds exactly one of share, count and labels to the cohort."""
+    """One step, with exactly one of share, count and labels.
+
+    It adds followers to the cohort: the followers that may use the release.
+    """
 
     share: str | None
-    """A share of all followers, chosen by a stable hash of their uid: 5%."""
+    """A share of all followers, such as 5%, chosen by a stable hash of their uid."""
     count: Annotated[int, Ge(1), Le(1_000_000_000)] | None
     """A number of followers, chosen in the same way."""
     labels: dict[str, str] | None
@@ -83,42 +95,42 @@ class RolloutStepSpec:
 
 @part
 class ReadyCheckSpec:
-    """The followers of the cohort become healthy in time."""
+    """The check that the followers of the cohort become healthy in time."""
 
     within: str | None
     """The duration after which followers that are not healthy count as failing. Default: 10m."""
     failing: Count | None
     """The number of followers that may fail. Default: 0."""
     minimum: Minimum | None
-    """The number of further followers that each step waits for. Default: 1."""
+    """A step waits until so many of the followers that it adds are healthy or fail. Default: 1."""
 
 
 @part
 class ErrorsCheckSpec:
-    """Calls or actions with the release do not fail more often than this."""
+    """The check that few calls with the release fail."""
 
     max: str
-    """The largest share of errors: 1%."""
+    """The largest share of failed calls, such as 1%."""
     minimum: Minimum | None
-    """The number of calls to wait for. Default: 1."""
+    """The number of calls for which the check waits. Default: 1."""
 
 
 @part
 class LatencyCheckSpec:
-    """Calls with the release are not slower than with the release before, by this factor."""
+    """The check that calls with the release are not much slower than calls with other releases."""
 
     p99: str
-    """The largest ratio of the 99th percentiles: 2x."""
+    """The largest ratio of the 99th percentiles of the durations, such as 2x."""
     minimum: Minimum | None
-    """The number of calls of both releases to wait for. Default: 1."""
+    """The check waits for so many calls with the release, and with other releases. Default: 1."""
 
 
 @part
 class PrometheusCheckSpec:
-    """The result of a query of Prometheus is within limits."""
+    """The check that all values in the result of a Prometheus query are within limits."""
 
     address: str
-    """The URL of Prometheus: http://prometheus.monitoring:9090."""
+    """The URL of Prometheus, such as http://prometheus.monitoring:9090."""
     query: str
     """The query, whose result is a scalar or a vector."""
     below: float | None
@@ -129,7 +141,7 @@ class PrometheusCheckSpec:
 
 @part
 class HttpCheckSpec:
-    """A URL answers with a status."""
+    """The check that a URL answers with a status."""
 
     url: str
     """The URL, which is requested with GET."""
@@ -157,7 +169,7 @@ class PreflightLimitsSpec:
     deletions: Count | None
     """The number of followers that may lose objects. Default: 0."""
     sample: int | str | None
-    """The number of followers to try in advance, or `all`. Default: 1000."""
+    """The number of followers that the preflight tries, or `all`. Default: 1000."""
 
 
 @part
@@ -176,12 +188,72 @@ class RolloutWindowSpec:
 
 @part
 class RolloutNotificationSpec:
-    """A URL to which events of rollouts are posted as JSON."""
+    """A URL to which polyver posts events of rollouts as JSON."""
 
     url: str
     """The URL."""
     on: list[Event] | None
-    """The events. Default: all of them."""
+    """The events that are posted. Default: all of them."""
+
+
+@part
+class PreflightExampleStatus:
+    """One object of a group, before and after the change."""
+
+    dependent: str
+    """The follower that has the object."""
+    object: str
+    """The kind, namespace, name and API version of the object."""
+    diff: str
+    """The changed lines; the data of Secrets is hidden."""
+
+
+@part
+class PreflightGroupStatus:
+    """Followers whose objects change in the same way."""
+
+    change: str
+    """The kind of the objects, and the fields that change."""
+    dependents: int
+    """The number of followers."""
+    names: list[str] | None
+    """The names of followers."""
+    example: PreflightExampleStatus | None
+    """One of the changes."""
+
+
+@part
+class PreflightFailureStatus:
+    """Followers for which the release fails for the same reason."""
+
+    message: str
+    """The reason."""
+    dependents: int
+    """The number of followers."""
+    names: list[str] | None
+    """The names of followers."""
+
+
+@part
+class PreflightStatus:
+    """The effect of a release on its followers."""
+
+    unchanged: int
+    """The number of followers whose objects stay the same."""
+    changed: int
+    """The number of followers whose objects change."""
+    loses: int
+    """The number of followers that would lose objects."""
+    fails: int
+    """The number of followers for which the release fails."""
+    groups: list[PreflightGroupStatus] | None
+    """The changes, grouped by their shape."""
+    failures: list[PreflightFailureStatus] | None
+    """The failures, grouped by their message."""
+    report: str | None
+    """The name of the RolloutReport with all groups and all names."""
+    note: str | None
+    """The reason why something is missing."""
 
 
 @POLICIES.version(
@@ -193,11 +265,11 @@ class RolloutNotificationSpec:
     ],
 )
 class RolloutPolicyV1Alpha1:
-    """The way in which every new release of some lineages reaches its users."""
+    """The steps and checks with which every new release of some lineages reaches its users."""
 
     class Spec:
         targets: list[PolicyTargetSpec]
-        """The lineages."""
+        """The lineages to which the policy applies."""
         preflight: PreflightLimitsSpec | None
         """The limits with which a rollout may take its first step."""
         steps: list[RolloutStepSpec]
@@ -209,7 +281,7 @@ class RolloutPolicyV1Alpha1:
         windows: list[RolloutWindowSpec] | None
         """The times in which steps may start. Default: always."""
         notify: list[RolloutNotificationSpec] | None
-        """URLs that are notified."""
+        """The URLs to which polyver posts events of the rollouts."""
 
     class Status:
         class Condition:
@@ -221,7 +293,7 @@ class RolloutPolicyV1Alpha1:
             generation: int | None = Field(name="observedGeneration", default=None)
 
         targets: int | None
-        """The number of lineages that it applies to."""
+        """The number of lineages to which the policy applies."""
         conditions: Annotated[list[Condition], ListMap("type")] | None
 
     spec: Spec
@@ -248,14 +320,14 @@ class RolloutV1Alpha1:
             name: Name
 
         target: RolloutTargetSpec
-        """The lineage."""
+        """The lineage: the object that publishes the releases."""
         to: Annotated[str, MinLength(1)]
         """The release: a version, or the name of a revision."""
         policyRef: PolicyReference | None
-        """The policy to follow, from the namespace of the rollout. It is copied at the start."""
+        """The policy, in the namespace of the rollout, whose rules are copied at the start."""
         preflight: PreflightLimitsSpec | None
         steps: list[RolloutStepSpec] | None
-        """The steps, instead of a policy."""
+        """The steps, if the rollout has no `policyRef`."""
         checks: list[RolloutCheckSpec] | None
         onFailure: Literal["Rollback", "Pause"] | None
         windows: list[RolloutWindowSpec] | None
@@ -263,7 +335,7 @@ class RolloutV1Alpha1:
         paused: bool | None
         """True: no step starts. Checks and the rollback go on."""
         approvedStep: Count | None
-        """The pauses of all steps up to this one are approved; 0: the preflight."""
+        """The pauses of all steps up to this one are approved; 0 approves only the preflight."""
         aborted: bool | None
         """True: the release is taken back."""
 
@@ -278,7 +350,7 @@ class RolloutV1Alpha1:
 
         class Dependents:
             total: int
-            """All followers that would move."""
+            """All followers that would move to the release."""
             cohort: int
             """The followers that may use the release."""
             moved: int
@@ -288,9 +360,9 @@ class RolloutV1Alpha1:
             waiting: int
             """The followers of the cohort that have not tried the release yet."""
             idle: int | None
-            """The followers of the cohort that nobody has run with the release yet."""
+            """The followers of the cohort that have not run with the release yet."""
             running: int | None
-            """The followers of the cohort that run with the release for the first time."""
+            """The followers of the cohort whose first run with the release has not ended yet."""
 
         class Check:
             name: str
@@ -318,16 +390,16 @@ class RolloutV1Alpha1:
         state: str | None
         """Preflight, Progressing, Paused, Completed, Held, RolledBack, Aborted or Superseded."""
         step: str | None
-        """The step in progress, of all steps: 2/4."""
+        """The step in progress, of all steps, such as 2/4."""
         progress: str | None
-        """The number of healthy followers, of all in the cohort: 12/40."""
+        """The number of healthy followers, of all in the cohort, such as 12/40."""
         reason: str | None
-        """The reason of the state."""
+        """The reason why the rollout is in this state, as a sentence."""
         dependents: Dependents | None
         policy: dict[str, Any] | None
         """The steps, checks and other rules as they were at the start."""
-        preflight: dict[str, Any] | None
-        """The result of the preflight."""
+        preflight: PreflightStatus | None
+        """The result of the preflight: at most 20 groups, with 10 names each."""
         checks: list[Check] | None
         """The latest result of each check."""
         exposure: Exposure | None
@@ -342,3 +414,20 @@ class RolloutV1Alpha1:
 
     spec: Spec
     status: Status | None
+
+
+@REPORTS.version(
+    "v1alpha1",
+    columns=[
+        Column("Unchanged", ".preflight.unchanged", "integer"),
+        Column("Changed", ".preflight.changed", "integer"),
+        Column("Loses", ".preflight.loses", "integer"),
+        Column("Fails", ".preflight.fails", "integer"),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+)
+class RolloutReportV1Alpha1:
+    """The whole result of the preflight of the Rollout with the same name."""
+
+    preflight: PreflightStatus
+    """All groups of changes and of failures, with all names."""

@@ -17,7 +17,7 @@ __all__ = ["RolloutMetrics"]
 
 _BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 _MOST_ROLLOUTS: Final = 100
-"""The number of active rollouts whose followers are reported, one series for each state."""
+"""The maximum number of active rollouts whose followers are reported."""
 _Name = tuple[str, str]
 
 
@@ -44,7 +44,7 @@ class RolloutMetrics:
         self._followers[namespace, name] = counts
 
     def observe_checks(self, before: Iterable[CheckResult], now: Sequence[CheckResult]) -> None:
-        """Count the checks that fail, and that did not fail before."""
+        """Count the checks that fail now and did not fail in the evaluation before."""
         failed = Counter(each.name for each in now if each.verdict == "Failed")
         failed -= Counter(each.name for each in before if each.verdict == "Failed")
         self._failed += failed

@@ -1,4 +1,4 @@
-"""Resources and names of rollouts, and the values that their objects are read into."""
+"""Names of the resources and kinds of rollouts, and the parsed spec of a Rollout."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = [
     "BLUEPRINT_FUNCTION",
     "CLUSTER_SCOPED",
     "FREEZE",
+    "REPORTS_ON",
     "ROLLOUTS_ON",
     "TARGET_KINDS",
     "RolloutRequest",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 ROLLOUTS_ON: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rollouts")
+REPORTS_ON: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutreports")
 FREEZE: Final = "polyver-rollout-freeze"
 """The ConfigMap in polyver's namespace that freezes all rollouts while it exists."""
 BLUEPRINT_FUNCTION: Final = ("polyver.dev", "BlueprintFunction")

@@ -15,7 +15,7 @@ from polyver.core.rollout import RolloutProgress, RolloutState
 __all__ = ["events_between", "notice_document", "notice_id", "notice_url", "pending_notices"]
 
 _MOST: Final = 100
-"""The number of notifications that wait; then the oldest ones are dropped."""
+"""The maximum number of notifications that wait; if there are more, the oldest are dropped."""
 _REPORTED: Final = (
     RolloutState.PAUSED,
     RolloutState.HELD,
@@ -73,7 +73,7 @@ def notice_id(obj: ReadOnlyObject, notice: ReadOnlyObject) -> str:
 
 
 def notice_url(obj: ReadOnlyObject, notice: ReadOnlyObject) -> str:
-    """Return the URL to which a notification is posted; empty if the rules do not have it."""
+    """Return the URL to which a notification is posted; empty if the rules have none."""
     receivers = (obj["status"].get("policy") or {}).get("notify") or ()
     number = notice["notify"]
     return str(receivers[number]["url"]) if 0 <= number < len(receivers) else ""

@@ -24,7 +24,7 @@ __all__ = ["Notifier"]
 TRIES: Final = 5
 """The number of attempts to send a notification."""
 PAUSES: Final = Backoff(first=1, most=30)
-"""The pauses between them."""
+"""The pauses between the attempts."""
 
 
 class Notifier:
@@ -43,9 +43,9 @@ class Notifier:
         """Notifications that were sent or given up, and that are still in a status."""
 
     async def settle(self, obj: Object, wake: Callable[[], None]) -> Object:
-        """Start to send the notifications of a rollout; remove those that are done.
+        """Start to send the notifications in a status; remove those that are done from the status.
 
-        Return the rollout as it is stored. `wake` is called when a notification is done.
+        Return the rollout as it is stored then. `wake` is called when a notification is done.
         """
         status = obj.get("status") or {}
         pending = {notice_id(obj, each): each for each in status.get("notifications") or ()}
@@ -63,7 +63,7 @@ class Notifier:
         return obj
 
     async def close(self) -> None:
-        """Stop; another process continues with the notifications that are in a status."""
+        """Cancel all attempts; another process sends the notifications that a status still has."""
         tasks = [*self._tasks.values()]
         for task in tasks:
             task.cancel()
@@ -90,7 +90,7 @@ class Notifier:
         wake()
 
     async def _post(self, url: str, obj: Object, notice: Object) -> str:
-        """Post a notification once; return the problem."""
+        """Post a notification once; return the problem, or an empty string."""
         body = encode_json(notice_document(obj, notice))
         try:
             answer = await self._requests.send("POST", url, json=body)

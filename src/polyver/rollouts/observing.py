@@ -36,9 +36,9 @@ __all__ = ["CheckObserver"]
 EVERY: Final = 5.0
 """Seconds between two observations of one check."""
 _LARGEST: Final = 1 << 20
-"""The size of an answer of Prometheus in bytes."""
+"""The maximum size of an answer of Prometheus in bytes."""
 _LONGEST: Final = 500
-"""The length of a message in the status; a server may answer with a longer one."""
+"""The maximum length of a message in the status; longer ones, from servers, are cut."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class _Observed:
     tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     def observe_anew(self) -> None:
-        """Forget what would let a check pass; failures still count."""
+        """Stop running observations, and forget results that passed; failures still count."""
         self.cancel()
         self.asked_at.clear()
         self.last = {
@@ -93,10 +93,10 @@ class CheckObserver:
         has_moved: bool,
         wake: Callable[[], None],
     ) -> Mapping[int, CheckResult]:
-        """Return the last results of checks in a step, by their numbers; start what is due.
+        """Return the last results of checks in a step, by their numbers; start observations.
 
-        Only an observation from after the cohort has moved lets a check pass. `wake` is called
-        after each observation.
+        Each check is observed every `EVERY` seconds. It passes only with an observation that began
+        after the cohort had moved. `wake` is called after each observation.
         """
         known = self._observed.get(key)
         if known is None or known.step != step:

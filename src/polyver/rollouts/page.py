@@ -29,6 +29,7 @@ from polyver.web.sources import (
     PageCommand,
     PageCounts,
     PageEvent,
+    PageExample,
     PageGroup,
     PageInformers,
     PageModel,
@@ -145,7 +146,9 @@ def _preflight(found: ReadOnlyObject) -> PagePreflight:
 
 
 def _group(each: Mapping[str, Any], text: str) -> PageGroup:
-    return PageGroup(each[text], each["dependents"], tuple(each.get("names") or ()))
+    found = each.get("example")
+    example = PageExample(found["dependent"], found["object"], found["diff"]) if found else None
+    return PageGroup(each[text], each["dependents"], tuple(each.get("names") or ()), example)
 
 
 def _event(entry: Mapping[str, Any]) -> PageEvent:

@@ -29,7 +29,7 @@ def older_policy(
     lineages: Mapping[LineageName, Mapping[str, str]],
     others: Sequence[ReadOnlyObject],
 ) -> str:
-    """Return a message that names the older policy of a lineage; empty if there is none."""
+    """Return a message about an older policy of one of the lineages; empty if there is none."""
     mine = _age(policy)
     for other in sorted(others, key=_age):
         for lineage, labels in sorted(lineages.items()):
@@ -44,10 +44,10 @@ def _age(policy: ReadOnlyObject) -> tuple[str, str]:
 
 
 def unmarked_releases(releases: Sequence[ReleaseObject]) -> Iterator[tuple[ReleaseObject, bool]]:
-    """Yield each release that nobody has opened or closed; True if the policy closes it.
+    """Yield each release without the annotation of a gate; True if the policy closes it.
 
-    Releases before the first one that is marked are older than the policy, and so are all of them
-    if none is marked. These are opened.
+    If no release has the annotation, or only newer ones have it, the release is older than the
+    policy, and is opened.
     """
     after = False
     for each in releases:
@@ -61,9 +61,9 @@ def releases_to_start(
 ) -> Iterator[ReleaseObject]:
     """Yield the releases that a policy has closed, and that have no active rollout.
 
-    `active` are the releases with an active rollout. If a rollout was deleted, the gate of its
-    release still has the name of the rollout: only a user starts another one, because deleting it
-    opened nothing.
+    `active` are the names of the releases with an active rollout. If a user has deleted a rollout,
+    the gate of its release still names this rollout. Such a release is not yielded: only a user can
+    start another rollout of it.
     """
     for each in releases:
         gate = each.gate
@@ -74,13 +74,15 @@ def releases_to_start(
 
 
 def _is_rollout(name: str, lineage: LineageName, release: str) -> bool:
-    """Report whether a gate has the name of a rollout of the release, and not of a policy."""
+    """Report whether `name`, from a gate, names a rollout of the release and not a policy."""
     first = rollout_name(lineage, release)
     return name == first or (name.startswith(f"{first}-") and name.rpartition("-")[2].isdecimal())
 
 
 def surplus_rollouts(finished: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the names of the oldest finished rollouts; each is given by time and name.
+    """Return the names of the finished rollouts to delete: all but the newest `KEPT`.
+
+    Each rollout is a pair of its creation time and its name.
 
     >>> surplus_rollouts((f"2030-01-{day:02}", f"web-1.0.{day}") for day in range(1, 23))
     ['web-1.0.1', 'web-1.0.2']

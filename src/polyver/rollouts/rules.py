@@ -63,7 +63,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class RolloutRules:
-    """The steps of a rollout, its checks, and the times in which it goes on."""
+    """The steps, checks, preflight limits, windows and notifications of a rollout."""
 
     steps: tuple[RolloutStep, ...]
     checks: tuple[RolloutCheck, ...] = (DEFAULT_CHECK,)
@@ -76,7 +76,7 @@ class RolloutRules:
 
 
 def read_rules(spec: _Data, *, at: str = "spec") -> tuple[RolloutRules | None, list[PolyverError]]:
-    """Read the rules of a policy or a rollout; return them, and all errors."""
+    """Read the rules of a policy or a rollout; return them (None if invalid), and all errors."""
     problems: list[PolyverError] = []
 
     def each(name: str, read: Callable[[_Data, str], T]) -> tuple[T, ...]:

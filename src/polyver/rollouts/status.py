@@ -1,4 +1,4 @@
-"""The status of a rollout: its progress, which it keeps there, and what users read."""
+"""The status of a rollout: its stored progress, and the fields that users read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from polyver.core.plain import Object, ReadOnlyObject
-from polyver.core.preflight import OutcomeCounts, PreflightReport
 from polyver.core.rollout import (
     CheckResult,
     CohortCounts,
@@ -24,16 +23,11 @@ __all__ = [
     "RolloutObservation",
     "checks_in",
     "dependents_data",
-    "preflight_data",
     "progress_in",
-    "report_counts",
     "rollout_status",
 ]
 
 _LONGEST_HISTORY: Final = 100
-_COUNTS: Final = ("unchanged", "changed", "loses", "fails")
-_GROUPS, _NAMES = 20, 10
-"""The numbers of groups, and of names in each, that the status has of a preflight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +43,7 @@ class RolloutObservation:
 
 
 def progress_in(status: ReadOnlyObject) -> RolloutProgress:
-    """Read the progress of a rollout from its status; a new rollout has an empty one."""
+    """Read the progress of a rollout from its status; without a state, that of a new rollout."""
     memory: Mapping[str, Any] = status.get("memory") or {}
     if not status.get("state"):
         return RolloutProgress()
@@ -141,7 +135,7 @@ def _exposure(exposure: Exposure) -> dict[str, Any]:
 
 
 def _history(before: ReadOnlyObject, progress: RolloutProgress, now: str) -> list[Any]:
-    """Return the history with an entry for a new state or step."""
+    """Return the history, with one more entry if the state or the step is new."""
     known = [*(before.get("history") or ())]
     entry = {"time": now, "state": progress.state.value, "step": progress.step}
     last = known[-1] if known else {}
@@ -158,36 +152,3 @@ def _condition(progress: RolloutProgress) -> DesiredCondition:
     message = progress.reason or f"step {progress.step} is in progress"
     done = state is RolloutState.COMPLETED
     return DesiredCondition("Completed", "True" if done else "False", state.value, message)
-
-
-# The preflight.
-
-
-def report_counts(data: ReadOnlyObject) -> OutcomeCounts:
-    """Read the counts from the status of a preflight."""
-    return OutcomeCounts(*(data.get(name, 0) for name in _COUNTS))
-
-
-def preflight_data(report: PreflightReport) -> Object:
-    """Return the counts of a report, and its largest groups with some names."""
-    counts = report.counts
-    data: Object = {name: getattr(counts, name) for name in _COUNTS}
-    groups = [
-        {
-            "change": str(each),
-            "dependents": len(each.dependents),
-            "names": [*each.dependents[:_NAMES]],
-        }
-        for each in report.groups[:_GROUPS]
-    ]
-    failures = [
-        {
-            "message": each.message,
-            "dependents": len(each.dependents),
-            "names": [*each.dependents[:_NAMES]],
-        }
-        for each in report.failures[:_GROUPS]
-    ]
-    return (
-        data | ({"groups": groups} if groups else {}) | ({"failures": failures} if failures else {})
-    )

@@ -22,7 +22,7 @@ __all__ = ["InvalidWindow", "Window", "is_open", "next_opening", "read_window"]
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _TIME: Final = re.compile(r"([01]\d|2[0-4]):([0-5]\d)")
 _MINUTES: Final = 8 * 24 * 60
-"""The time in which every window opens at least once, with a margin for changes of the clock."""
+"""The minutes in which every window opens at least once: a week, and a day as a margin."""
 
 
 class InvalidWindow(PolyverError):
@@ -83,7 +83,7 @@ def is_open(windows: Sequence[Window], moment: datetime) -> bool:
 
 
 def next_opening(windows: Sequence[Window], moment: datetime) -> datetime | None:
-    """Return the first minute from a moment on at which a window is open."""
+    """Return the first minute from a moment on at which a window is open; None if none opens."""
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     for minutes in range(_MINUTES):
         each = first + timedelta(minutes=minutes)

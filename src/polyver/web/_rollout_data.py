@@ -84,7 +84,8 @@ def _preflight(found: PagePreflight) -> Data:
 
 
 def _group(group: PageGroup) -> Data:
-    return {**group._asdict(), "names": [*group.names]}
+    example = group.example._asdict() if group.example else None
+    return {**group._asdict(), "names": [*group.names], "example": example}
 
 
 def _policy(policy: PageRolloutPolicy) -> Data:

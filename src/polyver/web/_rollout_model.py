@@ -14,6 +14,7 @@ __all__ = [
     "PageCommand",
     "PageCounts",
     "PageEvent",
+    "PageExample",
     "PageGroup",
     "PagePreflight",
     "PageRollout",
@@ -36,7 +37,10 @@ class PublisherKey(NamedTuple):
 
 
 class PageCounts(NamedTuple):
-    """The followers of a rollout: those dependents of a lineage that move to new releases."""
+    """The number of followers of a rollout in each state.
+
+    The followers of a lineage are the objects that move to new releases by themselves.
+    """
 
     total: int = 0
     cohort: int = 0
@@ -47,7 +51,7 @@ class PageCounts(NamedTuple):
     held: int = 0
     waiting: int = 0
     idle: int = 0
-    """Those that somebody has to run, and that nobody has run with the release yet."""
+    """Those that use a release only when they are run, and that have not run with it yet."""
 
 
 NO_COUNTS = PageCounts()
@@ -70,16 +74,25 @@ class PageCheck(NamedTuple):
     message: str
 
 
+class PageExample(NamedTuple):
+    """One object of a group: the lines that change, and the follower that has the object."""
+
+    dependent: str
+    object: str
+    diff: str
+
+
 class PageGroup(NamedTuple):
     """Followers with the same change, or with the same failure; `names` has some of them."""
 
     text: str
     dependents: int
     names: tuple[str, ...]
+    example: PageExample | None = None
 
 
 class PagePreflight(NamedTuple):
-    """The effect of a release, which was computed before the first step."""
+    """The result of a preflight: the effect that the release would have on its followers."""
 
     unchanged: int
     changed: int
@@ -110,16 +123,16 @@ class PageRollout:
     """A rollout as the page shows it."""
 
     name: str
-    """Its namespace and its name."""
+    """The namespace and the name, such as `vela-system/webservice-1.2.5`."""
     publisher: PublisherKey
-    """The lineage that it concerns."""
+    """The object that publishes the releases."""
     to: str
-    """The release."""
+    """The release to which the followers move."""
     state: str
     is_active: bool
     reason: str = ""
     step: int = 0
-    """The step in progress, from 1."""
+    """The step in progress, from 1; 0 before the first step."""
     steps: tuple[PageRolloutStep, ...] = ()
     counts: PageCounts = NO_COUNTS
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -133,12 +146,12 @@ class PageRollout:
 
 @dataclass(frozen=True, slots=True)
 class PageRolloutPolicy:
-    """The way in which new releases of some lineages reach their users."""
+    """A policy: the steps in which new releases of some lineages reach their users."""
 
     name: str
-    """Its namespace and its name."""
+    """The namespace and the name, such as `vela-system/careful`."""
     ready: str
-    """True, False, or empty if polyver has not read it yet."""
+    """The status of the condition `Ready`; empty if it is not set yet."""
     message: str
     targets: tuple[str, ...]
     lineages: int

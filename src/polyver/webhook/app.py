@@ -73,10 +73,11 @@ _AT_FIRST = -1.0
 """The first limit, in bytes, for reviews on the event loop: none, so the first runs in a thread."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""The weight of all earlier reviews, in contrast to the last review, in the estimate of the pace.
+"""With each review, the limit for the event loop grows by at most the factor 1 / `_FORGETTING`.
 
-The influence of a review falls with each later review. So one slow review does not move hundreds of
-later reviews to worker threads.
+The limit is the maximum size of reviews on the event loop. A slow review lowers it immediately.
+Because the limit can grow again, one slow review does not move hundreds of later reviews to worker
+threads.
 """
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
@@ -381,7 +382,7 @@ class WebhookApp:
 
 
 class _Pace:
-    """Estimates the body size up to which a review is quick, from the slowest recent reviews.
+    """Estimates the maximum body size of a quick review, from the slowest recent reviews.
 
     A review is quick if it blocks the event loop for at most `_QUICK` seconds.
     """

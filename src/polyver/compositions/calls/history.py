@@ -41,8 +41,8 @@ class _Slot:
 class CallHistory:
     """Counts the calls of function revisions in slots of time, with a limited number of slots.
 
-    When a revision has too many slots, each two neighbouring slots, of all revisions, are merged
-    into one that covers twice the time.
+    When one revision has too many slots, the slots of all revisions are merged in pairs: two
+    neighbouring slots become one that covers twice the time.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -82,7 +82,7 @@ class Composite:
 
     @property
     def previous(self) -> str:
-        """The CompositionRevision that it used before its current one; empty if there is none."""
+        """The CompositionRevision that was used before the current one; empty if there is none."""
         return str((self.obj["metadata"].get("annotations") or {}).get(PREVIOUS, ""))
 
     def dependent(

@@ -73,7 +73,8 @@ _OURS = (COMPOSITION, CONTENT)
 def check_composition(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
     """Return all problems of a Composition.
 
-    `several` is true if the feature FunctionRevisions is enabled.
+    `several` is true if the feature FunctionRevisions is enabled: Functions may then have several
+    active revisions, and steps may select one of them.
     """
     found = [*_check_name(obj["metadata"].get("name", ""))]
     names: set[str] = set()
@@ -166,9 +167,10 @@ class KnownCompositionRevision(Numbered):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes to make for a Composition, in the order of the fields.
+    """The changes that the controller makes for a Composition.
 
-    If there are refusals, there are no changes.
+    The controller first creates `create`, and then makes `changes`. If `refusals` is not empty,
+    there are no changes.
     """
 
     create: KnownCompositionRevision | None = None
@@ -232,8 +234,9 @@ def composition_changes(
 
     After the changes, the revision with the current content has the highest number.
 
-    `known` are the revisions that have the Composition's name as a label. `policy` is the Ready
-    RolloutPolicy of the Composition; it closes a revision that becomes the newest.
+    `known` are the revisions that have the Composition's name as a label. `policy` is the name of
+    the Ready RolloutPolicy of the Composition, or empty; the policy closes a revision that becomes
+    the newest.
     """
     metadata: ReadOnlyObject = composition["metadata"]
     uid, content = metadata["uid"], content_of(composition)

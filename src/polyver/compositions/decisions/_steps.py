@@ -127,7 +127,7 @@ class FunctionLineages:
             in_order = sorted(there, key=lambda each: (not each.deleting, each.name))
             self._lineages[function] = lineage_of(function, distinct(in_order).values())
         self.has_gates = any(r.gate for each in self._lineages.values() for r in each)
-        """True if a rollout holds, or has taken back, a revision."""
+        """True if a revision has a gate: a rollout brings it to followers, or has taken it back."""
 
     def lineage(self, function: str) -> Lineage:
         return self._lineages.get(function) or Lineage(function)
@@ -148,7 +148,8 @@ def resolve_steps(
 ) -> tuple[ResolvedStep, ...]:
     """Resolve the steps of a CompositionRevision. Raise Refusal if a step cannot be resolved.
 
-    `several` is true if the feature FunctionRevisions is enabled.
+    `several` is true if the feature FunctionRevisions is enabled: Functions may then have several
+    active revisions, and steps may select one of them.
     """
     found = []
     for each in ask_steps(revision, composite, installed, several=several):
@@ -199,7 +200,7 @@ class StepResolution:
     used: Pin | None
     """The revision that the step called when the composite resource was last composed."""
     previous: Pin | None
-    """The revision that the step called before it."""
+    """The revision that the step called before `used`."""
     answer: Resolution | Refusal
 
     @property

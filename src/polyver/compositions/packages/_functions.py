@@ -138,7 +138,8 @@ def read_function(obj: ReadOnlyObject) -> DesiredFunction:
 def check_package(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
     """Return all problems of a package object.
 
-    `several` is true if the feature FunctionRevisions is enabled.
+    `several` is true if the feature FunctionRevisions is enabled: Functions may then have several
+    active revisions, and steps may select one of them.
     """
     spec: ReadOnlyObject = obj.get("spec") or {}
     found = check_reference(spec.get("package", ""))

@@ -66,9 +66,10 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlan:
-    """The changes to make for a Function, in the order of the fields.
+    """The changes that the controller makes for a Function.
 
-    If there are refusals, there are no changes.
+    The controller first creates `create`, then makes `changes`, and then deletes `collect`. If
+    `refusals` is not empty, there are no changes.
     """
 
     create: KnownFunctionRevision | None = None
@@ -101,9 +102,10 @@ def decide(
     Without a digest, the content of the package is unknown, and no revision is created. If `uses`
     is None, the users of the Function are unknown, and no revision is deactivated or deleted.
 
-    `pins` are the composite resources by the revisions with which they were composed: these
-    revisions stay active. `policy` is the Ready RolloutPolicy of the Function; it closes a revision
-    that becomes the newest.
+    `pins` names the composite resources that were composed with each revision. Such a revision
+    stays active if the references are strict, or if a revision has a gate. `policy` is the name of
+    the Ready RolloutPolicy of the Function, or empty; the policy closes a revision that becomes the
+    newest.
     """
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)
@@ -183,7 +185,7 @@ def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunction
 def _composing(
     there: Mapping[str, KnownFunctionRevision], pins: Mapping[FunctionPin, tuple[str, ...]]
 ) -> Selected:
-    """Return the composite resources by the revisions that they use, or may return to."""
+    """Return, for each revision, the composite resources that use it or may return to it."""
     found: dict[str, tuple[str, ...]] = {}
     for pin, composites in pins.items():
         used = there.get(pin.revision)
@@ -331,7 +333,7 @@ def _installed(refusals: Sequence[Refusal], seen: FunctionPackageState) -> Desir
 def revision_status(
     obj: ReadOnlyObject, *, endpoint: str, reason: str, message: str, now: str
 ) -> dict[str, Any]:
-    """Build the status that a FunctionRevision should have. Its runtime reports the state."""
+    """Build the status of a FunctionRevision from the state that its runtime reports."""
     if obj["spec"]["desiredState"] != "Active":
         why = "InactivePackageRevision", "it is inactive, and not served"
         facts = [DesiredCondition(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]

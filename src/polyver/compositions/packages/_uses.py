@@ -69,7 +69,10 @@ def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[st
 
 
 def _with_and_without_rollouts(lineage: Lineage) -> Iterator[Lineage]:
-    """Yield the lineage as it is for followers that see no release of a rollout, and for all."""
+    """Yield the lineage with gates that admit nobody, and without gates.
+
+    In the second one, a release that a rollout has taken back keeps its gate.
+    """
     gates = [each.gate for each in lineage]
     if not any(gates):
         yield lineage
@@ -180,7 +183,7 @@ class FunctionPin(NamedTuple):
     function: str
     revision: str
     previous: str
-    """A rollback returns the composite resource to this revision; empty if there is none."""
+    """The revision to which a rollback returns the composite resource; empty if there is none."""
 
 
 def pins_in(composite: ReadOnlyObject) -> frozenset[FunctionPin]:

@@ -72,8 +72,9 @@ _FEW: Final = 5
 class PipelineOutcome:
     """The outcome of a run: the changes to make for a composite resource.
 
-    The changes are made in this order: unwanted objects are deleted, `references` are stored, and
-    objects are applied. So after an interruption, each existing object has a reference.
+    The changes are made in this order: the objects in `remove` are deleted, `references` are
+    stored, and the objects in `apply` are applied. So after an interruption, each existing object
+    has a reference.
     """
 
     remove: tuple[RemovedResource, ...] = ()
@@ -87,7 +88,7 @@ class PipelineOutcome:
     connection_details: Mapping[str, bytes] = field(default_factory=dict)
     ready: bool = False
     unready: tuple[str, ...] = ()
-    """Names in the pipeline of those resources that are not ready."""
+    """The composed resources that are not ready, by their names in the pipeline."""
     events: tuple[PipelineEvent, ...] = ()
     conditions: tuple[DesiredCondition, ...] = ()
     """Conditions that functions set."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from polyver.capability.preflight_examples import example_diff, object_label
 from polyver.cli.cluster import on_cluster
 from polyver.cli.exit_codes import RequestRefused, UnknownName
 from polyver.cli.files import read_manifests
@@ -14,7 +15,6 @@ from polyver.cli.output import OutputFormat, emit, print_lines, print_table, pri
 from polyver.core import listed
 from polyver.definitions._manifests import applications_in, definitions_in
 from polyver.definitions.commands.state import Context
-from polyver.definitions.plan import example_diff, object_label
 from polyver.definitions.planning import (
     DefinitionsPlan,
     PlannedApplication,

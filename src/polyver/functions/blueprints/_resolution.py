@@ -4,8 +4,9 @@ A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls 
 this list that the function has: the `preferredVersion` of the action in the ActionSet, the stable
 version, v0.0.0. If one phase cannot be resolved, no phase of the action is called.
 
-While a rollout holds the stable version, it applies only to the blueprints that its gate admits. A
-blueprint whose arguments the held version does not take keeps the version that was stable before.
+While a rollout holds the stable version, only the blueprints that its gate admits call this
+version. The others, and blueprints whose arguments do not fit this version, call the version that
+was stable before.
 """
 
 from __future__ import annotations
@@ -190,10 +191,10 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
 def resolution_of(
     functions: Functions, phase: Phase, *, preferred: str = "", user: Dependent | None = None
 ) -> Resolution:
-    """Resolve the function version of a phase without refusing the phase's arguments.
+    """Resolve the function version of a phase; invalid arguments of the phase are no error here.
 
-    `user` is the dependent of the blueprint, to which gates apply. Raise UnknownFunction,
-    InvalidVersion, or NoMatch if the function has no such version.
+    `user` is the dependent that stands for the blueprint; a gate admits it by its uid or labels.
+    Raise UnknownFunction, InvalidVersion, or NoMatch if the function has no such version.
     """
     user = user or Dependent(at=dotted(phase.path))
     return resolved_with(functions.get(phase.function), phase, selector_of(phase, preferred), user)
@@ -223,7 +224,7 @@ def misfitting_versions(functions: Functions, phase: Phase) -> frozenset[str]:
 
 
 def rollout_of(found: Resolution) -> str:
-    """Return the rollout that lets a follower use its version; empty if there is none."""
+    """Return the rollout whose gate lets a follower use its version; empty if there is none."""
     selector, gate = found.question.selector, found.release.gate
     is_follower = not isinstance(selector, Exact) or selector.wish
     return gate.rollout if gate is not None and is_follower else ""

@@ -179,7 +179,7 @@ def blueprints_in(
 ) -> Iterator[tuple[Document, Blueprint | None, list[BlueprintFinding]]]:
     """Yield each Blueprint among the documents, with the violations of its schema.
 
-    It is None if there are violations.
+    The Blueprint is None if there are violations.
     """
     for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
         yield document, *read_blueprint(document)

@@ -147,8 +147,8 @@ def _warnings(functions: Functions, blueprint: Blueprint, phase: Phase) -> tuple
 def new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> list[BlueprintFinding]:
     """Return the errors that a blueprint has with `after` and does not have with `before`.
 
-    `polyver functions promote` and the preflight of a rollout find with it the blueprints that a
-    promoted version would break.
+    `polyver functions promote` and the preflight of a rollout call this function to find the
+    blueprints that a promoted version would break.
     """
     was = {each.path for each in check_blueprint(blueprint, before) if each.is_error}
     found = [each for each in check_blueprint(blueprint, after) if each.is_error]

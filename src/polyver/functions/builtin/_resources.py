@@ -120,9 +120,10 @@ async def kube_ops(
     """Create, patch or delete one object through the API.
 
     Returned values: `apiVersion`, `group`, `resource`, `kind`, `name` and `namespace` of the
-    object. The function is idempotent. If it is called again, it finds the object that the first
-    call created by the annotation polyver.dev/made-for; from `generateName`, each call of a phase
-    derives the same name. Deleting an object that does not exist succeeds.
+    object. The function is idempotent: it gives each object that it creates the annotation
+    polyver.dev/made-for, with the key of the phase. If it is called again for the same phase, it
+    finds the object by this annotation. With `generateName`, each call of a phase uses the same
+    name. Deleting an object that does not exist succeeds.
     """
     inside = namespace or ctx.namespace
     if operation == "create":

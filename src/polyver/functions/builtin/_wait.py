@@ -26,7 +26,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """A template, and the object that it reads. The condition is true if the result is `true`."""
+    """A template, and the object that it reads. It is true if the template renders to `true`."""
 
     condition: str
     reference: Annotated[dict[str, Any], Alias("objectReference")]

@@ -1,7 +1,7 @@
 """Reads and writes the gates of function versions.
 
-Each read asks the API server, so it is consistent: it contains every gate and every policy that was
-written before.
+Each read is a consistent request to the API server: it contains every gate and every policy that
+was written before the read.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class FunctionGates:
     async def functions(self) -> Functions:
         """Return the functions with their gates.
 
-        If a policy is Ready, a version that becomes stable is closed from here on, even if it is
-        not in the record yet.
+        If the record has other versions of a function and a policy is Ready, a version that has
+        just become stable is closed, even if it is not in the record yet.
         """
         record, _ = await self._read()
         return gated(self._functions, record)

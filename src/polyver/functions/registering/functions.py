@@ -63,8 +63,9 @@ class KnownFunction:
     """The Python code of each version. Empty if only a catalogue lists the function."""
     catalogue: FunctionCatalogue | None = None
     earlier: tuple[Release, ...] = ()
-    """While a rollout holds the stable version: the versions that were stable before, the newest
-    first. They have their gates, too.
+    """The versions that were stable before, the newest first, while a rollout holds the stable one.
+
+    These versions have their gates, too.
     """
 
     @property
@@ -77,7 +78,7 @@ class KnownFunction:
         return next((each for each in self.lineage if each.stage is Stage.STABLE), None)
 
     def dependent(self, user: Dependent, *, misfits: bool = False) -> Dependent:
-        """Return the user, pinned to the version that it keeps while the stable one is held.
+        """Return the user, pinned to the version that it keeps while a gate holds the stable one.
 
         `misfits` is True if the stable version does not take the arguments of the user. Then the
         user keeps its version even if the rollout admits it.
@@ -175,9 +176,11 @@ def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFuncti
 
 
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
-    """Return the functions by name and version. Raise InvalidFunction if two have both in common.
+    """Return the functions by name and version.
 
-    If two modules contain the same registration, the function is used once.
+    Raise InvalidFunction if two functions have the same name and version.
+
+    If two modules contain the same registration, this is no error: the function is used once.
     """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:

@@ -38,9 +38,9 @@ _BAR: Final = 30
 _EVERY: Final = 0.5
 _MOST_GROUPS: Final = 5
 _PATIENCE: Final = 60.0
-"""Seconds for which an unreachable server is asked again."""
+"""Maximum seconds for which a request to an unreachable server is repeated."""
 _RETURN: Final = 30.0
-"""Seconds for which the followers of a release that was taken back are awaited."""
+"""Maximum seconds to wait for the followers to return, after a release was taken back."""
 _STEPS: Final[dict[StepState, tuple[str, str]]] = {
     "done": ("✓", "green"),
     "in progress": ("▶", "bold"),
@@ -60,7 +60,7 @@ _STATES: Final = {
 }
 
 Line = tuple[tuple[str, str], ...]
-"""Strings with their styles."""
+"""One line of the report: strings, each with its style on a terminal."""
 
 
 def show_report(obj: ReadOnlyObject) -> None:
@@ -107,7 +107,7 @@ def _report(obj: ReadOnlyObject) -> Iterator[Line]:
 
 
 def _section(lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield an empty line and the lines; nothing if there are no lines."""
+    """Yield an empty line before the lines; yield nothing if there are no lines."""
     found = [*lines]
     if found:
         yield ()
@@ -145,7 +145,7 @@ def _is_closed(status: ReadOnlyObject) -> bool:
 
 
 def _bar(name: str, good: int, bad: int, total: int, text: str) -> Line:
-    """Return a bar; all of them have the same scale, so they can be compared.
+    """Return a bar whose full length is `total`: `good` followers, `bad` followers, and the rest.
 
     >>> "".join(text for text, _ in _bar("healthy", 1, 1, 4, "1 of 2"))
     'healthy  [########!!!!!!!!..............]  1 of 2'

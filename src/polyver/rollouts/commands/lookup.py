@@ -26,7 +26,7 @@ from polyver.core.plain import Object
 from polyver.core.rollout import RolloutState
 from polyver.kube.objects.status import ApiError
 from polyver.rollouts.description import state_text
-from polyver.rollouts.names import FREEZE, ROLLOUTS_ON
+from polyver.rollouts.names import FREEZE, REPORTS_ON, ROLLOUTS_ON
 
 __all__ = [
     "CONFIG_MAPS",
@@ -40,6 +40,7 @@ __all__ = [
     "freeze_reason",
     "named",
     "policy_namespace",
+    "preflight_of",
 ]
 
 MANAGER: Final = "polyver-cli"
@@ -64,7 +65,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 async def awaited(client: Client, name: str, namespace: str) -> Object:
-    """Return a rollout like `named`; one that polyver is about to create is awaited."""
+    """Return a rollout as `named` does; if it does not exist yet, wait for it for some seconds."""
     end = time.monotonic() + _CREATED
     while time.monotonic() < end:
         with suppress(UnknownName):
@@ -74,7 +75,7 @@ async def awaited(client: Client, name: str, namespace: str) -> Object:
 
 
 async def named(client: Client, name: str, namespace: str) -> Object:
-    """Return a rollout; without a namespace, search all namespaces for the only one."""
+    """Return a rollout; without a namespace, the only one with this name in all namespaces."""
     if namespace and (found := await find(client, ROLLOUTS_ON, name, namespace)) is not None:
         return found
     there = [each["metadata"] for each in await all_of(client, ROLLOUTS_ON)]
@@ -95,7 +96,7 @@ async def named(client: Client, name: str, namespace: str) -> Object:
 def change(
     name: str, namespace: str, context: str, changed: Callable[[Object], Mapping[str, Any]]
 ) -> Object:
-    """Write fields of the spec of an active rollout; return it as it was before."""
+    """Write the result of `changed` to the spec of an active rollout; return the rollout before."""
 
     async def write(client: Client, access: ClusterAccess) -> Object:
         del access
@@ -149,7 +150,7 @@ async def all_of(client: Client, kind: GroupVersionResource, namespace: str = ""
 
 
 async def freeze_reason(client: Client) -> str | None:
-    """Return the reason why rollouts are frozen; None if they are not, or nobody may read it."""
+    """Return the reason for a freeze; None if there is no freeze, or if it cannot be read."""
     try:
         found = await find(client, CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE)
     except ApiError:
@@ -157,8 +158,30 @@ async def freeze_reason(client: Client) -> str | None:
     return None if found is None else str((found.get("data") or {}).get("reason") or "")
 
 
+async def preflight_of(client: Client, rollout: Object) -> tuple[Object, str]:
+    """Return the result of a preflight, and the reason why something of it is missing."""
+    metadata = rollout["metadata"]
+    data: Object | None = (rollout.get("status") or {}).get("preflight")
+    if data is None:
+        raise UnknownName(f"rollout {metadata['name']} has no result of its preflight yet")
+    report, reason = data.get("report"), data.get("note") or "there is no report"
+    if report:
+        try:
+            found = await find(client, REPORTS_ON, report, metadata["namespace"])
+        except ApiError as error:
+            found, reason = None, f"RolloutReport {report} cannot be read: {error}"
+        else:
+            reason = f"there is no RolloutReport {report}"
+        if found is not None:
+            return found["preflight"], found["preflight"].get("note") or ""
+    return data, f"this is only the beginning of the result: {reason}"
+
+
 async def policy_namespace(client: Client, policy: str, namespace: str, usual: str) -> str:
-    """Return the namespace of a policy: the given one, or the only one that has the policy."""
+    """Return the namespace of a policy: the only one that has it or, of several, `usual`.
+
+    If `namespace` is not empty, only this namespace counts.
+    """
     there = [each["metadata"] for each in await all_of(client, POLICIES, namespace)]
     spaces: list[str] = [each["namespace"] for each in there if each["name"] == policy]
     if len(spaces) == 1:

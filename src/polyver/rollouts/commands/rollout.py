@@ -1,6 +1,7 @@
 """`polyver rollout`: shows the rollouts of a cluster, and lets users start, promote and abort them.
 
-Each command that changes something writes one field of a Rollout, as `kubectl edit` could.
+The commands need nothing but the API server: `pause`, `resume`, `promote` and `abort` write one
+field of a Rollout, `start` creates a Rollout, and `freeze` creates a ConfigMap.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from cyclopts import App, Parameter
 
 from polyver.capability.gates import SYSTEM_NAMESPACE
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused, UnknownName
+from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.client import Client
 from polyver.client.cluster import ClusterAccess
@@ -37,7 +38,9 @@ from polyver.rollouts.commands.lookup import (
     freeze_reason,
     named,
     policy_namespace,
+    preflight_of,
 )
+from polyver.rollouts.commands.preflight import preflight_lines
 from polyver.rollouts.description import state_text, step_number
 from polyver.rollouts.names import (
     FREEZE,
@@ -50,7 +53,7 @@ from polyver.rollouts.policies import rollout_name, unused_name
 
 app = App(
     name="rollout",
-    help="""Show and steer rollouts: how new releases reach their users in steps.
+    help="""Show and control rollouts, which bring new releases to their users in steps.
 
 Example: polyver rollout status webservice-1.2.5 -n vela-system --watch""",
 )
@@ -66,7 +69,7 @@ Namespace = Annotated[
     ),
 ]
 _WIDE = 120
-"""The width of a terminal in which the list of rollouts has a column for their targets."""
+"""In narrower terminals, the list of rollouts has no column for their targets."""
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 
 
@@ -118,6 +121,8 @@ def status(
 ) -> None:
     """Show the steps, the followers, the checks and the preflight of a rollout.
 
+    The followers of a release are the objects that move to new releases by themselves.
+
     With --watch, the command follows the rollout until it ends: live on a terminal, with one line
     for each change elsewhere. The exit code is 1 if the rollout was taken back, aborted or held, or
     if it cannot begin; otherwise, it is 0.
@@ -168,7 +173,7 @@ def start(
     namespace: Namespace = "",
     context: Context = "",
 ) -> None:
-    """Start a rollout of a release that has no active one, with the rules of a policy.
+    """Start a rollout of a release that has no active rollout, with the rules of a policy.
 
     If the release had a rollout before, the name of the new one ends with -2, -3 and so on.
 
@@ -222,7 +227,7 @@ def start(
 
 @app.command
 def pause(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
-    """Let no further step of a rollout start; checks and the rollback go on.
+    """Stop a rollout from starting further steps; checks go on, and can still cause a rollback.
 
     Example: polyver rollout pause webservice-1.2.5
 
@@ -261,8 +266,8 @@ def promote(
 ) -> None:
     """Approve the current step of a rollout, so that its pause ends.
 
-    The command also lets a rollout start that its preflight holds, and lets one continue that is
-    paused because a check failed (onFailure: Pause).
+    The command also starts a rollout in spite of the result of its preflight, and continues a
+    rollout that is paused because a check failed (onFailure: Pause).
 
     Example: polyver rollout promote webservice-1.2.5
 
@@ -288,7 +293,7 @@ def promote(
 
 @app.command
 def abort(name: str, /, *, namespace: Namespace = "", context: Context = "") -> None:
-    """Take a release back: each dependent returns to the release that it used before.
+    """Abort a rollout: each follower of its release returns to the release that it used before.
 
     Example: polyver rollout abort webservice-1.2.5
 
@@ -337,7 +342,10 @@ def preflight(
     context: Context = "",
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the effect of a release on its followers, which was computed before the first step.
+    """Show the result of the preflight: how the release would change the objects that follow it.
+
+    The command prints all failures and all changes, grouped, with the names of all followers and
+    one example of each change. It never shows the data of Secrets.
 
     Example: polyver rollout preflight webservice-1.2.5
 
@@ -346,33 +354,30 @@ def preflight(
     name
         The name of the Rollout.
     """
-    found = on_cluster(context, lambda client, _: named(client, name, namespace))
-    data = (found.get("status") or {}).get("preflight")
-    if data is None:
-        raise UnknownName(f"rollout {name} has no result of its preflight yet")
+
+    async def read(client: Client, access: ClusterAccess) -> tuple[Object, str]:
+        del access
+        return await preflight_of(client, await named(client, name, namespace))
+
+    data, missing = on_cluster(context, read)
+    if missing:
+        warn(missing)
     if output is not OutputFormat.TABLE:
         emit(data, output)
-        return
-    print_lines(
-        f"{data['unchanged']} unchanged, {data['changed']} changed, "
-        f"{data['loses']} would lose objects, {data['fails']} would fail"
-    )
-    for each in data.get("groups") or ():
-        print_lines(f"  {each['change']}  ({', '.join(each['names'])})")
-    for each in data.get("failures") or ():
-        print_lines(f"  fails: {each['message']}  ({', '.join(each['names'])})")
+    else:
+        print_lines(*preflight_lines(data))
 
 
 @app.command
 def freeze(*, reason: str = "", context: Context = "") -> None:
-    """Let no step of any rollout start, for example during an incident; checks go on.
+    """Stop all rollouts from starting steps, for example during an incident; checks go on.
 
     Example: polyver rollout freeze --reason "incident 42"
 
     Parameters
     ----------
     reason
-        The reason, which is kept for others to read.
+        The reason. `polyver rollout list` and `polyver rollout status` show it.
     """
 
     async def write(client: Client, access: ClusterAccess) -> None:

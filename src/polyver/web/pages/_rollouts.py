@@ -27,7 +27,7 @@ _UNFREEZE = "polyver rollout unfreeze"
 
 
 def rollout_address(name: str) -> str:
-    """Return the address of a rollout, which is given by its namespace and name."""
+    """Return the address of the page of a rollout; `name` is `NAMESPACE/NAME`."""
     return address(f"/rollouts/{name}")
 
 
@@ -131,7 +131,7 @@ def _without_policies() -> Html:
 
 
 def _journey(each: Data) -> list[Child]:
-    """Build the lineage, with a link if the page knows it, and the release."""
+    """Build the lineage's name, with a link if the page knows the lineage, and the release."""
     name: Child = each["target"]["name"]
     if each["lineage"]:
         name = tag("a", name, href=lineage_address(each["lineage"]))
@@ -184,7 +184,7 @@ _PARTS = ("healthy", "moving", "held", "failing")
 
 
 def _parts(counts: Data) -> dict[str, int]:
-    """Return the followers of the cohort by what the bar shows of them."""
+    """Return the number of followers of the cohort for each part of the bar."""
     healthy, failing, held = counts["healthy"], counts["failing"], counts["held"]
     moving = max(0, counts["cohort"] - healthy - failing - held - counts["idle"])
     return {"healthy": healthy, "moving": moving, "held": held, "failing": failing}
@@ -201,7 +201,7 @@ def _progress(counts: Data) -> list[Child]:
 
 
 def _told(counts: Data) -> Html | None:
-    """Build the text about followers of the cohort that are not simply healthy."""
+    """Build the text about failing and held followers; None if there are none."""
     words = [
         tag("span", f"{counts[name]:,} {name}", class_=style)
         for name, style in (("failing", "bad"), ("held", "warn"))
@@ -350,15 +350,27 @@ def _groups(groups: Sequence[Data], column: str, caption: str) -> Html | None:
     if not groups:
         return None
     rows = [
-        (tag("span", each["text"], class_="change"), f"{each['dependents']:,}", _names(each, of))
+        (_change(each, of), f"{each['dependents']:,}", _names(each, of))
         for number, each in enumerate(groups)
         for of in [f"{column.lower()}-{number}"]
     ]
     return table((column, "Followers", "For example"), rows, caption=caption, of="groups")
 
 
+def _change(group: Data, of: str) -> list[Child]:
+    """Build the text of a group, and the diff of its example behind a click."""
+    text, example = tag("span", group["text"], class_="change"), group["example"]
+    if example is None:
+        return [text]
+    title = tag("summary", f"{example['object']} of {example['dependent']}")
+    return [
+        text,
+        tag("details", title, tag("pre", example["diff"], class_="diff"), id=f"{of}-example"),
+    ]
+
+
 def _names(group: Data, of: str) -> list[Child]:
-    """Build the first name of a group, and the others behind a click."""
+    """Build the first name of a group, and the others, which a click shows."""
     first, *others = group["names"] or ("",)
     if not others:
         return [first]

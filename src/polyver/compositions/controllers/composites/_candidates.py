@@ -74,7 +74,7 @@ def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with only the annotations that decide who may use a revision, and how."""
+    """Return metadata with only the annotations for the gate and for the deletion of objects."""
     said = metadata.get("annotations") or {}
     kept = {name: said[name] for name in (ALLOW_DELETION, STATE, GATE) if name in said}
     return {"annotations": kept} if kept else {}

@@ -83,7 +83,7 @@ class CompositeController(Controller[CompositeKey]):
 
     Each composite resource has one key. Compositions and Functions have keys too. A reconcile with
     the key of a Composition or a Function sets its condition `Adopted`. `several` enables the
-    feature FunctionRevisions.
+    feature FunctionRevisions: several active revisions of one Function.
     """
 
     name = "composites"

@@ -81,7 +81,7 @@ class CompositeState(Struct, frozen=True, gc=False):
     used: str
     """The CompositionRevision that the spec of the composite resource references."""
     previous: str
-    """The CompositionRevision that it used before."""
+    """The CompositionRevision that the composite resource used before."""
     dependent: Dependent
     selector: Selector
     policy: Policy
@@ -144,7 +144,7 @@ class CompositeIndex:
         self._compositions = Index()
         """The composite resources as dependents of Compositions."""
         self._functions = Index()
-        """Their steps as dependents of functions."""
+        """The steps of the composite resources as dependents of functions."""
         self._users: dict[str, set[CompositeKey]] = {}
         """The composite resources that reference each CompositionRevision."""
         self._undecided: dict[tuple[str, str], set[CompositeKey]] = {}

@@ -1,15 +1,16 @@
 """Preflights: composes composite resources with a new release, and applies nothing.
 
-Composition functions are pure by contract. So a function can be called with the state of a live
-composite resource, and only its answer is compared with the answer of the revision in use.
+Composition functions are pure by contract. So polyver can call a function with the state of a live
+composite resource, without changing anything. polyver composes with the new revision and with the
+one in use, and compares the two results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
 from polyver.client import Client, Clock, GroupVersionResource, find, for_each, sleep
@@ -24,13 +25,14 @@ from polyver.compositions.controllers.composites._reconcile import (
 from polyver.compositions.decisions import FunctionLineages
 from polyver.compositions.pipeline import NOT_SERVED
 from polyver.core.plain import Object, ReadOnlyObject
-from polyver.core.preflight import Preflight, PreflightReport, identity_of
+from polyver.core.preflight import HiddenText, Preflight, PreflightReport, identity_of
+from polyver.kube.objects.masking import Masks
 
 __all__ = ["CompositePreflight", "TriedRevision"]
 
 _AT_ONCE: Final = 8
 _LONGEST: Final = 60.0
-"""Seconds for which a composite resource is tried if a function is busy or does not answer."""
+"""Maximum seconds of repeated tries if a function is busy or does not answer."""
 _LONGEST_SILENCE: Final = 120.0
 """Seconds after which a preflight does not wait any more for functions that do not answer.
 
@@ -147,10 +149,9 @@ class CompositePreflight:
             report.fail(name, [after.failure])
         elif after.failure:
             report.compare(name, (), ())  # it fails already: the revision does not change this
-        elif before.failure:
-            report.compare(name, _as_after(before.existing, after.objects), after.objects)
         else:
-            report.compare(name, before.objects, after.objects)
+            was = _as_after(before.existing, after.objects) if before.failure else before.objects
+            report.compare(name, *(_hidden(each, work.masks) for each in (was, after.objects)))
 
     async def _work(self, key: CompositeKey) -> Work | None:
         defined = self._known.defined(key.group, key.kind)
@@ -215,6 +216,19 @@ def _as_after(
     """
     there = {identity_of(each): each for each in after}
     return [there.get(identity_of(each), each) for each in existing]
+
+
+def _hidden(value: Any, masks: Masks) -> Any:
+    """Hide the strings in plain data that contain a value of a Secret."""
+    match value:
+        case str():
+            return HiddenText(value) if masks.is_in(value) else value
+        case Mapping():
+            return {key: _hidden(each, masks) for key, each in value.items()}
+        case list() | tuple():
+            return [_hidden(each, masks) for each in value]
+        case _:
+            return value
 
 
 def _ignored(key: CompositeKey, before: Object, after: Object) -> None:

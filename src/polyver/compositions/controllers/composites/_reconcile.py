@@ -174,7 +174,7 @@ class _Turn:
     """The CompositionRevision."""
     installed: FunctionLineages
     waiting: frozenset[str] = frozenset()
-    """Revisions of other rollouts, to which it moves later."""
+    """Revisions of other rollouts, to which the composite resource moves later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,8 +365,8 @@ class Composer:
     async def _turn(self, work: Work, composition: str, target: str, pinned: str) -> _Turn:
         """Find the revisions to which the composite resource may move now.
 
-        It takes part in one rollout at a time. The moves of other rollouts wait until it is healthy
-        after the first move.
+        A composite resource takes part in one rollout at a time. The moves of other rollouts wait
+        until it is healthy after the first move.
         """
         installed, lineage = self._known.installed, self._known.lineage(composition)
         revision = await self._known.content(pinned)
@@ -509,8 +509,9 @@ class Composer:
     async def _allows_deletion(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> bool:
         """Report whether the move to a combination may delete objects.
 
-        An annotation of a new revision allows it. If a rollout takes back a revision in use, the
-        objects that only this revision has made are deleted.
+        An annotation of a new revision, or of its Composition or Function, allows this. If a
+        rollout takes back a revision in use, this is allowed too: objects that only this revision
+        has made are then deleted.
         """
         recorded = recorded_calls(work.found)
         if self._is_taken_back(work, resolved, pinned):
@@ -754,7 +755,7 @@ class Composer:
 def _waiting(found: Object, chosen: Iterable[tuple[Pin | None, Release | None]]) -> set[str]:
     """Return the revisions to which a composite resource moves later.
 
-    `chosen` are the revisions that it would use now, each with the revision that it uses.
+    Each pair in `chosen` is a revision in use, and the release that would replace it now.
     """
     failed = failed_move_in(found)
     left_out = failed.revisions if failed is not None else ()

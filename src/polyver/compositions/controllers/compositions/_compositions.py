@@ -133,7 +133,7 @@ class CompositionController(Controller[str]):
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """Create a controller; `several` enables the feature FunctionRevisions."""
+        """Create a controller; with `several`, steps may select a function revision."""
         self._client = client
         self._several = several
         self._composed = ClientCompositionLookup(client)

@@ -80,7 +80,7 @@ class FunctionController(Controller[str]):
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """Create a controller; `several` enables the feature FunctionRevisions."""
+        """Create a controller; with `several`, a Function may have several active revisions."""
         self._client = client
         self._several = several
         self._clock: Clock = clock or SystemClock()

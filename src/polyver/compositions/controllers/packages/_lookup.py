@@ -75,7 +75,7 @@ class Dependents(Users, Protocol):
         ...
 
     def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
-        """Return the composite resources by the revisions with which they were composed."""
+        """Return the names of the composite resources that were composed with each revision."""
         ...
 
 
@@ -116,7 +116,7 @@ class Compositions:
         self._pipelines: dict[str, CompositionPipeline] = {}
         self._used: dict[tuple[str, str], dict[Key, CompositeUse]] = {}
         self._pins: dict[str, dict[FunctionPin, dict[str, None]]] = {}
-        """The composite resources by the function and the pin that they have."""
+        """The names of composite resources, by function and then by the pin that they use."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -235,7 +235,7 @@ class CompositionsOn:
 
 
 def composites(discovery: Discovery) -> list[ResourceKind]:
-    """Return the kinds of composite resources. Discovery shows them with a common category."""
+    """Return the kinds of composite resources: those with the category `composite`."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 

@@ -221,9 +221,11 @@ def _check_change(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _check_template_change(new: Object, old: Object, suspended: bool) -> Iterator[Cause]:
-    """Yield a cause if the template of a Job changed.
+    """Yield a cause for a change of the template that is not allowed.
 
-    While the Job is suspended, the fields for scheduling and the resources may change.
+    If the Job was not suspended, no change is allowed. If it was suspended, these may change: the
+    metadata of the template, and in its spec `affinity`, `nodeSelector`, `tolerations`,
+    `schedulingGates`, and the `resources` of the containers.
     """
     if not suspended and new != old:
         yield invalid_field("spec.template", new, IMMUTABLE)

@@ -1,0 +1,34 @@
+"""The result of a preflight in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polyver.cli.output import printable
+from polyver.core.plain import ReadOnlyObject
+from polyver.rollouts.reports import counts_text
+
+__all__ = ["preflight_lines"]
+
+
+def preflight_lines(data: ReadOnlyObject) -> Iterator[str]:
+    """Yield the lines of a result: the counts, the failures, the changes and their examples."""
+    yield counts_text(data)
+    for failure in data.get("failures") or ():
+        yield ""
+        yield f"{failure['dependents']} would fail: {printable(failure['message'])}"
+        yield f"  {_names(failure)}"
+    for group in data.get("groups") or ():
+        yield ""
+        yield printable(group["change"])
+        yield f"  {_names(group)}"
+        if example := group.get("example"):
+            yield f"  example: {printable(example['object'])} of {printable(example['dependent'])}"
+            yield from (f"    {printable(line)}" for line in example["diff"].splitlines())
+
+
+def _names(group: ReadOnlyObject) -> str:
+    names = group.get("names") or ()
+    shown = ", ".join(map(printable, names))
+    more = group["dependents"] - len(names)
+    return f"{shown} and {more} more" if more > 0 else shown
