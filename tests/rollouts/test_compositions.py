@@ -144,7 +144,7 @@ def test_a_slow_function_is_taken_back_by_its_latency(platform: Composing) -> No
 
     eventually(was_called_often_enough, every=1.0)
     status = platform.reaches(name, "RolledBack", "1/2")
-    assert "the check latency failed: p99 is 3." in status["reason"]
+    assert "the check latency failed: p99 is " in status["reason"]
     eventually(lambda: platform.count("function") == {"good": NUMBER})
 
 
