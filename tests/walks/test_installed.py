@@ -144,6 +144,9 @@ def roll_out(on: Installed) -> None:
     change(on, f"{path}/rolled", failing)
     eventually(lambda: told(on, f"{ROLLING}/rollouts/rolled-1.2.0", "state") == "Held")
     assert version_of(on) == "1.1.0"
+    preflight: Any = told(on, f"{ROLLING}/rollouts/rolled-1.2.0", "preflight")
+    stored = on.request("GET", f"{ROLLING}/rolloutreports/{preflight['report']}")["preflight"]
+    assert [each["names"] for each in stored["failures"]] == [["default/rolling"]]
     remove(on, f"{APPLICATIONS}/rolling")
     remove(on, f"{path}/rolled")
 
