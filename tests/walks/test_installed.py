@@ -24,6 +24,8 @@ from tests.walks.support import eventually
 from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation
 from polyver.definitions.resolution import KEPT
+from polyver.functions.gates import RECORD
+from polyver.rollouts.policies import KEPT as MOST_ROLLOUTS
 
 pytestmark = pytest.mark.kube
 
@@ -43,6 +45,9 @@ ACTIONS = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
 OAM = "/apis/core.oam.dev"
 APPLICATIONS = f"{OAM}/v1beta1/namespaces/default/applications"
 ROLLING = f"/apis/polyver.dev/v1alpha1/namespaces/{SYSTEM}"
+ROLLING_FUNCTIONS = "/apis/polyver.dev/v1alpha1/namespaces/polyver-system"
+GATES = f"{OURS}/configmaps/{RECORD}"
+"""The ConfigMap with the gates of function versions."""
 DEFINITIONS = {
     kind: f"{OAM}/v2beta1/namespaces/{SYSTEM}/{kind.lower()}s"
     for kind in (f"{sort}Definition" for sort in ("Component", "Trait", "Policy", "WorkflowStep"))
@@ -147,8 +152,32 @@ def roll_out(on: Installed) -> None:
     preflight: Any = told(on, f"{ROLLING}/rollouts/rolled-1.2.0", "preflight")
     stored = on.request("GET", f"{ROLLING}/rolloutreports/{preflight['report']}")["preflight"]
     assert [each["names"] for each in stored["failures"]] == [["default/rolling"]]
+    forget_the_first(on, target)
     remove(on, f"{APPLICATIONS}/rolling")
     remove(on, f"{path}/rolled")
+
+
+def forget_the_first(on: Installed, target: dict[str, str]) -> None:
+    """Of many finished rollouts, the oldest is deleted."""
+    asked = {"target": target, "to": "1.1.0", "policyRef": {"name": "careful"}, "aborted": True}
+    for number in range(MOST_ROLLOUTS):
+        make(on, f"{ROLLING}/rollouts", "Rollout", f"aborted-{number}", spec=asked)
+    gone(on, f"{ROLLING}/rollouts/rolled-1.1.0")
+
+
+def roll_out_functions(on: Installed) -> None:
+    """The first policy for functions creates their record, and the next one changes it."""
+    for function in ("KubeExec", "KubeTask"):
+        target = {"group": "polyver.dev", "kind": "BlueprintFunction", "name": function}
+        rules = {"targets": [target], "steps": [{"share": "100%"}]}
+        path, name = f"{ROLLING_FUNCTIONS}/rolloutpolicies", function.lower()
+        make(on, path, "RolloutPolicy", name, spec=rules)
+        eventually(partial(told, on, f"{path}/{name}", "conditions"))
+        eventually(partial(is_recorded, on, function))
+
+
+def is_recorded(on: Installed, function: str) -> bool:
+    return function in str((on.request("GET", GATES) or {}).get("data"))
 
 
 def version_of(on: Installed) -> str:
@@ -185,6 +214,7 @@ STEPS: tuple[Callable[[Installed], None], ...] = (
     act,
     publish,
     roll_out,
+    roll_out_functions,
     lead,
     repair,
 )
