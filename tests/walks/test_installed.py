@@ -23,6 +23,7 @@ from tests.walks.support import eventually
 
 from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation
+from polyver.capability.capability import Surroundings
 from polyver.definitions.resolution import KEPT
 from polyver.functions.gates import RECORD
 from polyver.rollouts.policies import KEPT as MOST_ROLLOUTS
@@ -318,7 +319,8 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 
 
 CHOICES = Choices(frozenset(CAPABILITIES.split(",")))
-GRANTS = grants(Installation("a:1", kinds=(KITES,), contributions=CHOICES.contributions()))
+CONTRIBUTIONS = CHOICES.contributions(Surroundings(namespace="polyver-system"))
+GRANTS = grants(Installation("a:1", kinds=(KITES,), contributions=CONTRIBUTIONS))
 
 
 @contextmanager
