@@ -52,7 +52,9 @@ class Contribution:
     links: Callable[[Client], list[Admission]] = lambda _: []
     """Returns the admission plugins of the capability."""
     wanted: tuple[AdmissionRegistration, ...] = ()
-    """The webhook registrations for the admission plugins. Kinds in Python add their own."""
+    """The webhook registrations for the admission plugins. They do not include the registrations
+    for admission code of kinds that users declare in Python.
+    """
     controllers: Callable[[Client], list[Controller[Any]]] = lambda _: []
     """Returns the controllers of the capability."""
     serve: Callable[[ApiServer, Client, Webhook], Awaitable[list[Controller[Any]]]] | None = None

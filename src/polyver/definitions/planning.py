@@ -73,7 +73,7 @@ class PlannedDefinition:
 class PlannedApplication:
     """The effects of a plan on one application.
 
-    The field `report` of the plan has its changed objects.
+    The changed objects of the application are in the field `report` of the DefinitionsPlan.
     """
 
     name: str
@@ -93,9 +93,8 @@ class PlannedApplication:
     """The reasons why the application's future objects cannot be compared with its current objects.
     """
     may_lose: bool = False
-    """True if each definition that moves the application has the annotation that allows deletion.
-
-    Always False if the files contain the application.
+    """True if each definition that moves the application allows deletions with the annotation
+    `polyver.dev/allow-deletion`. Always False if the files contain the application.
     """
 
 
@@ -183,13 +182,12 @@ class _Planner:
         self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
-        """Applications that a definition moves although it does not have the annotation for this.
-
-        The annotation is the one that allows deletion.
+        """Applications that move because of a definition without the annotation
+        `polyver.dev/allow-deletion`.
         """
 
     def finished(self) -> DefinitionsPlan:
-        """Add the reports about all applications to the plan, and return the plan."""
+        """Write the reports about all applications to the plan, and return the plan."""
         self._plan.applications.sort(key=lambda each: each.name)
         self._plan.report = self._preflight.report()
         self._plan.failing = self._failing.report()

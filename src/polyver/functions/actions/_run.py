@@ -70,7 +70,9 @@ class PhaseRun:
     secret: str = ""
     """Name of the Secret with the sensitive outputs; empty if there are no sensitive outputs."""
     rollout: str = ""
-    """The rollout that lets the blueprint use this version; empty if the version is open."""
+    """The name of the rollout whose gate admitted the blueprint to this version; empty if there is
+    none.
+    """
     started: str = ""
     """The time at which the function was called; empty before that."""
     ended: str = ""
@@ -295,7 +297,7 @@ class StartCall:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Effect: do nothing. A call runs in this process, and its task will store the result."""
+    """Effect: do nothing. A call runs in this process; its task stores the result at its end."""
 
     place: int
 

@@ -55,7 +55,7 @@ class PhaseFunctionUse:
     action: str
     phase: Phase
     asker: str
-    """Name of the ActionSet whose preferred version is used; empty without a preferred version."""
+    """Name of the ActionSet whose `preferredVersion` selects the version; empty if none does."""
     selector: Selector
     found: Resolution | NoMatch
 

@@ -423,7 +423,11 @@ class ApplicationController(Controller[Key]):
     async def _hold(
         self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
-        """Record the objects to apply in an annotation, and add the finalizer."""
+        """Add the finalizer to an application, and write the list of its objects to an annotation.
+
+        `parts` are the objects that polyver is going to apply; if it is None, the list stays
+        unchanged. `digest` is written to the annotation `APPLYING` unless it is empty.
+        """
         return await self._keeping.note(
             found,
             parts if parts is not None else noted(found),
