@@ -45,7 +45,7 @@ _OPEN, _CLOSED = "open", "closed"
 
 @dataclass(frozen=True, slots=True)
 class StableVersion:
-    """A version of a function that is or was stable. If it has no gate, all blueprints may use it."""
+    """A version of a function that is or was stable. Without a gate, all blueprints may use it."""
 
     version: str
     gate: Gate | None = None

@@ -93,9 +93,7 @@ class FunctionsSource(PageSource):
         )
 
     async def _observe_record(self, change: Change[GateRecord]) -> None:
-        """Update the gates of all functions on the page, and the versions that phases get with
-        them.
-        """
+        """Show the functions with their new gates, and the versions that phases now get."""
         if change.key.namespace != SYSTEM_NAMESPACE:
             return
         self._functions = gated(self._ungated, change.after or {})

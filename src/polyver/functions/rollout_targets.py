@@ -254,7 +254,7 @@ def _following(blueprint: Blueprint) -> list[Phase]:
 
 
 def _is_same(one: Gate | None, other: Gate | None) -> bool:
-    """Report whether each follower has the same state with the gate `one` as with the gate `other`."""
+    """Report whether each follower has the same state with both gates."""
     if one is None or other is None:
         return one is other
     return (one.rollout, one.returns) == (other.rollout, other.returns)
@@ -275,10 +275,9 @@ def _compare(
 
 
 def _versions(blueprint: Blueprint, function: str, functions: Functions) -> list[Object]:
-    """Return a dictionary, like a Kubernetes object, with the versions that a blueprint's phases
-    use.
+    """Return the versions that the phases of a blueprint use, as a list with one dictionary.
 
-    The preflight compares such dictionaries as it compares the objects of other followers.
+    The preflight compares this dictionary as it compares the objects of other followers.
     """
     used = {
         each.version

@@ -60,8 +60,9 @@ class FunctionGates:
                 return record
 
     async def write(self, function: str, version: str, gate: Gate | None) -> GateRecord:
-        """Store the gate of a version in the record, and return the record. None opens the version
-        for all.
+        """Store the gate of a version in the record, and return the record.
+
+        If `gate` is None, all blueprints may use the version.
         """
         while True:
             record, config_map = await self._read()
@@ -70,10 +71,9 @@ class FunctionGates:
                 return record
 
     async def _read(self) -> tuple[GateRecord, Object | None]:
-        """Return the record with the versions that are stable now, and the ConfigMap that stores
-        it.
+        """Return the record with the versions that are stable now, and its ConfigMap.
 
-        The ConfigMap is None if it does not exist.
+        The second value is None if the ConfigMap does not exist.
         """
         config_map = await find(self._client, CONFIG_MAPS, RECORD, SYSTEM_NAMESPACE)
         record = read_record(config_map)

@@ -69,7 +69,7 @@ Namespace = Annotated[
     ),
 ]
 _WIDE = 120
-"""In narrower terminals, the list of rollouts has no column for their targets."""
+"""Minimum width of the terminal, in characters, at which the list of rollouts shows the targets."""
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 
 
