@@ -1,7 +1,7 @@
-"""What the status of ActionSets shows about function versions: results and times of calls.
+"""Observations of function versions: the results and times of calls in ActionSets.
 
-Rollouts use these observations. They are read from the status, so they survive restarts, and each
-replica has the same ones.
+Rollouts use these observations. They are read from the status of the ActionSets, so they survive
+restarts, and each replica has the same ones.
 """
 
 from __future__ import annotations

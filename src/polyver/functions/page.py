@@ -148,7 +148,7 @@ class FunctionsSource(PageSource):
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
         """Yield a request of the preferred version for each phase without `funcVersion`.
 
-        A gate decides by the blueprint, so the request has the uid and the labels of the blueprint.
+        A gate decides by the uid and the labels of the blueprint, so the request has these.
         """
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))

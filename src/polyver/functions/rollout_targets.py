@@ -143,9 +143,11 @@ class FunctionTargets:
         return self._recount(blueprints, {each for known in both for each in known.functions})
 
     def _recount(self, blueprints: Iterable[str], functions: set[str]) -> set[LineageName]:
-        """Count these blueprints again for each release of these functions that has a count.
+        """Update the counts of followers for releases of these functions, if they have been
+        counted.
 
-        Return the lineages of the releases that were counted again.
+        `blueprints` are the names of the blueprints that have changed. Return the lineages of the
+        updated counts.
         """
         found = [each for each in self._counted if each[0].name in functions]
         for lineage, release in found:
@@ -265,7 +267,8 @@ def _compare(
 ) -> None:
     """Add a blueprint to a preflight: as failed if it gets new errors, otherwise with its changes.
 
-    `before` and `after` are the functions without and with the tested release for all.
+    `before` are the functions while the tested release is closed, and `after` the functions while
+    it is open for all blueprints.
     """
     if errors := new_errors(blueprint, before, after):
         found.fail(blueprint.label, [each.fact for each in errors])

@@ -97,7 +97,7 @@ class RolloutChecks:
         return [*found, *self._call_problems(spec, targets), *_run_problems(spec, targets)]
 
     def _call_problems(self, spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
-        """Return an error for each check of errors or latency, if a target is not called."""
+        """Return an error for each check `errors` or `latency`, if a target has no calls."""
         kinds = [(each.get("group", ""), each.get("kind", "")) for each in targets]
         uncalled = next((kind for kind in kinds if self._enabled.get(kind) is False), None)
         rules, _ = read_rules(spec)

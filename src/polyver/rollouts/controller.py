@@ -90,7 +90,7 @@ _EVERY: Final = 0.5
 """The least number of seconds between two decisions about one rollout."""
 _UNOBSERVED: Final = 30.0
 """If more than this number of seconds passed since the last decision about a rollout, this time
-does not count as duration of the step. For example, the process was stopped.
+does not count for durations such as the pause of a step. For example, the process was stopped.
 """
 _POLLED: Final = 5.0
 """Maximum seconds between two decisions about an active rollout, even if nothing has changed."""
@@ -124,7 +124,7 @@ class _Known:
 
     @property
     def has_passed_preflight(self) -> bool:
-        """True if the first step has started, or if the state is one after Preflight and Held."""
+        """False before the first step, if the state is empty, Preflight or Held; otherwise True."""
         before = ("", RolloutState.PREFLIGHT.value, RolloutState.HELD.value)
         return self.has_started or self.state not in before
 

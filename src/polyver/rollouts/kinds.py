@@ -177,7 +177,7 @@ class RolloutCheckSpec:
 
 @part
 class PreflightLimitsSpec:
-    """The results of the preflight with which a rollout may take its first step."""
+    """The limits that the result of a preflight must not exceed before the first step."""
 
     failures: Count | None
     """The maximum number of followers for which the release fails. Default: 0."""
@@ -287,7 +287,7 @@ class RolloutPolicyV1Alpha1:
         targets: list[PolicyTargetSpec]
         """The lineages to which the policy applies."""
         preflight: PreflightLimitsSpec | None
-        """The limits for the result of the preflight with which a rollout takes its first step."""
+        """The limits that the result of the preflight must not exceed before the first step."""
         steps: list[RolloutStepSpec]
         """The steps, in order. The last step must be {share: 100%}."""
         checks: list[RolloutCheckSpec] | None

@@ -55,7 +55,7 @@ class RolloutMetrics:
         return {each.value: found[each.value] for each in RolloutState}
 
     def followers(self) -> Iterator[tuple[_Name, str, int]]:
-        """Yield the name of an active rollout, a state, and the number of its followers."""
+        """Yield the name of an active rollout, a state, and how many of its followers have it."""
         for name, counts in islice(sorted(self._followers.items()), _MOST_ROLLOUTS):
             for state, number in counts.items():
                 yield name, state, number

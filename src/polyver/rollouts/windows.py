@@ -83,7 +83,7 @@ def is_open(windows: Sequence[Window], moment: datetime) -> bool:
 
 
 def next_opening(windows: Sequence[Window], moment: datetime) -> datetime | None:
-    """Return the first minute since `moment` at which a window is open; None if there is none."""
+    """Return the first minute from `moment` on with an open window; None if there is none."""
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     for minutes in range(_MINUTES):
         each = first + timedelta(minutes=minutes)

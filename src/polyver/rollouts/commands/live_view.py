@@ -40,7 +40,9 @@ _MOST_GROUPS: Final = 5
 _PATIENCE: Final = 60.0
 """Maximum seconds for which a request to an unreachable server is repeated."""
 _RETURN: Final = 30.0
-"""Maximum seconds to wait for the followers to return, after a release was taken back."""
+"""After a rollback or an abort, the command waits at most this number of seconds until the
+followers have returned to their earlier releases.
+"""
 _STEPS: Final[dict[StepState, tuple[str, str]]] = {
     "done": ("✓", "green"),
     "in progress": ("▶", "bold"),
@@ -203,7 +205,7 @@ def _next(obj: ReadOnlyObject) -> Iterator[Line]:
 async def follow(read: Callable[[], Awaitable[Object]]) -> Object:
     """Show a rollout until it ends, and return the rollout in its last state.
 
-    After a rollback or an abort, wait at most `_RETURN` seconds until the followers have returned.
+    After a rollback or an abort, wait until the followers have returned, at most 30 seconds.
     """
     is_live = sys.stdout.isatty() and not _console().is_dumb_terminal
     shown: Object | None = None
@@ -226,8 +228,7 @@ async def follow(read: Callable[[], Awaitable[Object]]) -> Object:
 async def _changes(read: Callable[[], Awaitable[Object]]) -> AsyncIterator[Object]:
     """Yield a rollout after each change, until it has ended.
 
-    After a rollback or an abort, continue until the followers have returned, at most `_RETURN`
-    seconds.
+    After a rollback or an abort, continue until the followers have returned, at most 30 seconds.
     """
     before, ended_at = None, math.inf
     while True:

@@ -48,7 +48,7 @@ _EVERY: Final = 0.2
 _ACCEPTED: Final = 10.0
 """Maximum seconds to wait until polyver has accepted or refused a new Rollout."""
 _CREATED: Final = 5.0
-"""Maximum seconds to wait until a Rollout exists, whose release was perhaps just published."""
+"""Maximum seconds to wait for a Rollout that may not exist yet, because its release is new."""
 
 CONFIG_MAPS: Final = GroupVersionResource("", "v1", "configmaps")
 
@@ -196,10 +196,10 @@ async def preflight_of(client: Client, rollout: Object) -> tuple[Object, str]:
 
 
 async def policy_namespace(client: Client, policy: str, namespace: str, usual: str) -> str:
-    """Return the namespace that has a policy with this name; `usual`, if several have one.
+    """Return the namespace of the policy with this name.
 
-    If `namespace` is not empty, only this namespace is searched. Raise an error if no policy is
-    found, or if several are found and none of them is in `usual`.
+    If several namespaces have such a policy, return `usual` if it is one of them, and otherwise
+    raise an error. If `namespace` is not empty, only this namespace is searched.
     """
     there = [each["metadata"] for each in await all_of(client, POLICIES, namespace)]
     spaces: list[str] = [each["namespace"] for each in there if each["name"] == policy]

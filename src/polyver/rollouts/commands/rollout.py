@@ -124,8 +124,8 @@ def status(
     The followers of a release are the objects that move to new releases by themselves.
 
     With --watch, the command follows the rollout until it ends: live on a terminal, with one line
-    for each change elsewhere. The exit code is 1 if the rollout was taken back, aborted or held, or
-    if it cannot begin; otherwise, it is 0.
+    for each change elsewhere. The exit code is 1 if the rollout was rolled back, aborted or held,
+    or if it cannot begin; otherwise, it is 0.
 
     Example: polyver rollout status webservice-1.2.5 -n vela-system --watch
 
