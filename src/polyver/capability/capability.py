@@ -37,7 +37,7 @@ class WorkerAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """The control plane for which a capability makes its contribution."""
+    """Data about a control plane, from which a capability builds its Contribution."""
 
     folder: Path | None = None
     """The data folder of the embedded server."""

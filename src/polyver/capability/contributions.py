@@ -68,6 +68,8 @@ class Contribution:
     documents: Mapping[str, Callable[[Client], Awaitable[bytes]]] = field(default_factory=dict)
     """Functions that return JSON documents, by URL path on the embedded server and on replicas."""
     rollout_targets: Callable[[Client], Sequence[RolloutTargets]] | None = None
-    """Returns the lineages of the capability that rollouts can move; None if it has none."""
+    """Returns objects through which rollouts read and move the lineages of the capability. None if
+    rollouts cannot move them.
+    """
     source: Callable[[], PageSource] | None = None
     """Returns the part of the page for the capability; called when the page is first opened."""

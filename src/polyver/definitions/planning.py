@@ -369,9 +369,9 @@ def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]
     """Return the applied objects, for a comparison that shows only added and lost objects.
 
     The status of an application has only the names of applied objects, not their content. If
-    `objects` has an object with the same name, this function returns that object instead, so the
-    comparison shows no change of it. Objects are matched without their namespaces, because rendered
-    objects of cluster-scoped kinds still have a namespace.
+    `objects` has an object with the same name as an applied one, the result has the object of
+    `objects`, so the comparison shows no change. Objects are matched without their namespaces,
+    because rendered objects of cluster-scoped kinds still have a namespace.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]

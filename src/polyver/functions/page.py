@@ -48,7 +48,7 @@ class _Blueprint:
     phases: tuple[tuple[str, Phase], ...]
     """All phases, each with the name of its action."""
     misfits: tuple[frozenset[str], ...]
-    """For each phase, the versions that do not take its arguments."""
+    """For each item of `phases`, the versions of its function that do not take its arguments."""
     problem: str
 
 

@@ -58,7 +58,11 @@ _ACTION_SETS = GroupVersionResource(GROUP, _VERSION, ACTION_SETS.names.plural)
 
 @dataclass(frozen=True, slots=True)
 class _Follower:
-    """A blueprint: for each followed function, the versions that do not take its arguments."""
+    """A blueprint, and the functions that it follows.
+
+    `follows` has each followed function, with its versions that do not take the arguments in the
+    blueprint.
+    """
 
     user: Dependent
     follows: Mapping[str, frozenset[str]]
@@ -143,11 +147,10 @@ class FunctionTargets:
         return self._recount(blueprints, {each for known in both for each in known.functions})
 
     def _recount(self, blueprints: Iterable[str], functions: set[str]) -> set[LineageName]:
-        """Update the counts of followers for releases of these functions, if they have been
-        counted.
+        """Update the counts of followers after these blueprints or their runs have changed.
 
-        `blueprints` are the names of the blueprints that have changed. Return the lineages of the
-        updated counts.
+        Only existing counts for releases of `functions` are updated. Return the lineages of these
+        releases.
         """
         found = [each for each in self._counted if each[0].name in functions]
         for lineage, release in found:

@@ -196,7 +196,7 @@ class TraitSpec(_Release):
     """One version of a trait definition."""
 
     definitionRef: DefinitionReference | None
-    """The kind of the trait's objects."""
+    """The CustomResourceDefinition for the kind of the trait's objects."""
     revisionEnabled: bool | None
     """Whether the trait supports revisions of components."""
     workloadRefPath: str | None
@@ -225,7 +225,7 @@ class PolicySpec(_Release):
     """One version of a policy definition."""
 
     definitionRef: DefinitionReference | None
-    """The kind of the policy's objects."""
+    """The CustomResourceDefinition for the kind of the policy's objects."""
     manageHealthCheck: bool | None
     """Whether the policy manages the health check."""
     scope: str | None
@@ -241,7 +241,7 @@ class WorkflowStepSpec(_Release):
     """One version of a workflow step definition."""
 
     definitionRef: DefinitionReference | None
-    """The kind of the step's objects."""
+    """The CustomResourceDefinition for the kind of the step's objects."""
 
 
 @part

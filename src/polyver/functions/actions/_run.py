@@ -189,9 +189,10 @@ class ActionSetRun:
 
 
 def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
-    """Parse the run in the status of an ActionSet; return None if it has not started.
+    """Parse the run in the status of an ActionSet; return None if the status has no state.
 
-    If an action in the status has no snapshot, another controller has started the ActionSet.
+    An action whose status has no snapshot was started by another controller, such as Kanister; its
+    snapshot is empty in the result.
     """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):

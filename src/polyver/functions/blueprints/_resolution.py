@@ -4,9 +4,9 @@ A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls 
 this list that the function has: the `preferredVersion` of the action in the ActionSet, the stable
 version, v0.0.0. If one phase cannot be resolved, no phase of the action is called.
 
-While a rollout holds the stable version, only the blueprints that its gate admits call this
-version. The others, and blueprints whose arguments do not fit this version, call the version that
-was stable before.
+While the stable version has a gate, only the blueprints that the gate admits call this version. The
+others, and blueprints whose arguments do not fit this version, call the version that was stable
+before.
 """
 
 from __future__ import annotations
