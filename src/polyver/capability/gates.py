@@ -97,7 +97,7 @@ def gate_data(gate: Gate) -> dict[str, Any]:
 def gate_from_data(data: Mapping[str, Any]) -> Gate:
     """Convert the dictionary that `gate_data` made back to a gate.
 
-    Raise KeyError, TypeError or ValueError if it is not such a dictionary.
+    Raise an error if it is not such a dictionary.
     """
     return Gate(
         str(data["rollout"]),
@@ -149,8 +149,8 @@ class ReleaseObject:
     is_marked: bool
     """True if the object has the annotation `rollout.polyver.dev/state`."""
     is_published: bool = True
-    """False if the status of the publishing object does not list the release yet, so no dependent
-    can resolve to it.
+    """False if the release exists, but dependents cannot use it yet: for example, the status of the
+    definition does not list it yet.
     """
     series: str = ""
     """The series, such as `1.2`. If two releases have the same series, they have the same

@@ -28,7 +28,7 @@ PAUSES: Final = Backoff(first=1, most=30)
 
 
 class Notifier:
-    """Sends each notification until the server accepts it, or until all attempts have failed."""
+    """Sends each notification until the server accepts it; gives up after `TRIES` failures."""
 
     def __init__(
         self, client: Client, requests: HttpRequests, clock: Clock, events: Events, log: Log
@@ -40,15 +40,15 @@ class Notifier:
         self._log = log
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
-        """The identifiers of notifications that were sent, or that failed `TRIES` times, and that
-        are not removed from the status yet.
+        """The identifiers of notifications that polyver has sent or given up, and that are not
+        removed from the status yet.
         """
 
     async def settle(self, obj: Object, wake: Callable[[], None]) -> Object:
         """Start to send the notifications in the status; remove those that are done.
 
-        A notification is done if it was sent, or if all attempts failed. `wake` is called each time
-        one is done. Return the rollout as it is stored after that.
+        A notification is done if polyver has sent it or given it up. `wake` is called each time one
+        is done. Return the rollout as it is stored after that.
         """
         status = obj.get("status") or {}
         pending = {notice_id(obj, each): each for each in status.get("notifications") or ()}
