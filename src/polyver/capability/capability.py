@@ -37,16 +37,20 @@ class WorkerAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """The control plane for which a capability makes its contribution."""
+    """Data about a control plane, from which a capability builds its Contribution."""
 
     folder: Path | None = None
     """The data folder of the embedded server."""
     namespace: str = ""
     """The namespace of polyver on a cluster."""
     lend: Callable[[], AbstractContextManager[WorkerAccess]] | None = None
-    """Lends credentials to one function call; if it is None, no function can be called."""
+    """Returns a context manager that provides the credentials for one function call. If this field
+    is None, no function can be called.
+    """
     http: AllowedHttp | None = None
-    """The servers to which polyver may send requests that users have specified; None for none."""
+    """The HTTP servers to which polyver may send the requests that a user's object specifies, such
+    as checks of a rollout. None allows no server.
+    """
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list of all capabilities."""
 
@@ -56,7 +60,10 @@ class OptionsOfCapability(Protocol):
 
     @property
     def given(self) -> str:
-        """The options that the user gave and that need the capability: "--a and --b", or ""."""
+        """The options that the user set and that need this capability, as text for a message.
+
+        The text is `--a and --b`, or empty if the user set no such option.
+        """
 
     def settings(self, *, enabled: bool, show_traceback: bool) -> Any:
         """Check the options, and return the settings. Load users' code only if `enabled`."""
@@ -84,9 +91,14 @@ class Capability:
     options: Callable[[], OptionsOfCapability] | None = None
     """The class of its command-line options; None if it has none."""
     joins: Callable[[Sequence[Contribution]], bool] = _never
-    """Reports whether contributions of other capabilities enable it without `--capabilities`."""
+    """Reports whether this capability is enabled although the user did not name it.
+
+    It gets the contributions of the enabled capabilities that come earlier in the list.
+    """
     enabled_by_options: bool = False
-    """True if options of the capability enable it when --capabilities is not given."""
+    """True if setting an option of this capability also enables the capability. This applies only
+    if the user does not set `--capabilities`.
+    """
     commands: Mapping[str, str] = field(default_factory=dict)
     """The commands of the capability, by name, with the module and variable of each command."""
     reader: Callable[[], LineageReader] | None = None

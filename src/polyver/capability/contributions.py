@@ -52,7 +52,9 @@ class Contribution:
     links: Callable[[Client], list[Admission]] = lambda _: []
     """Returns the admission plugins of the capability."""
     wanted: tuple[AdmissionRegistration, ...] = ()
-    """The webhook registrations for the admission plugins. Kinds in Python add their own."""
+    """The webhook registrations for the admission plugins. They do not include the registrations
+    for admission code of kinds that users declare in Python.
+    """
     controllers: Callable[[Client], list[Controller[Any]]] = lambda _: []
     """Returns the controllers of the capability."""
     serve: Callable[[ApiServer, Client, Webhook], Awaitable[list[Controller[Any]]]] | None = None
@@ -66,6 +68,8 @@ class Contribution:
     documents: Mapping[str, Callable[[Client], Awaitable[bytes]]] = field(default_factory=dict)
     """Functions that return JSON documents, by URL path on the embedded server and on replicas."""
     rollout_targets: Callable[[Client], Sequence[RolloutTargets]] | None = None
-    """Returns the lineages of the capability that rollouts can move; None if it has none."""
+    """Returns objects through which rollouts read and move the lineages of the capability. None if
+    rollouts cannot move them.
+    """
     source: Callable[[], PageSource] | None = None
     """Returns the part of the page for the capability; called when the page is first opened."""

@@ -1,7 +1,7 @@
-"""The followers of lineages, counted by their states towards the releases of rollouts.
+"""An index that counts the followers of a release by their state, such as `healthy`.
 
-A follower is an object that uses a lineage and moves to new releases by itself. A change of one
-follower updates only the counts in which it takes part.
+A follower is an object that uses a lineage and moves to new releases by itself. If one follower
+changes, the index updates only the counts of the releases that this follower may use.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ class _Counted:
     """The followers of one release."""
 
     opened: Lineage | None
-    """The lineage without the gate of the release; None if the lineage lacks the release."""
+    """The lineage as if this release had no gate; None if the lineage does not have the release."""
     cohorts: Cohorts = field(default_factory=Cohorts)
     is_complete: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all followers have been counted once."""
     changed: set[Any] = field(default_factory=set)
-    """The keys of objects that have changed while all followers were counted."""
+    """The keys of the objects that changed during the first count of all followers. They are
+    counted again after it.
+    """
 
 
 class FollowerIndex(Generic[K, T]):
-    """The objects that use lineages, and the counts of those that follow a release.
+    """The objects that use lineages, and the followers of each release by their state.
 
-    `topics` returns the names by which an object refers to lineages. `topic` returns the name of a
-    lineage; each object that may use the lineage must have this name among its topics. `opened`
-    returns a lineage without the gate of one of its releases. `state` returns the dependent to
-    count for an object, and its state towards a release; None if the object does not follow the
-    release.
+    A topic is a value, such as a kind and a name, that connects objects with lineages: `topics`
+    returns the topics of an object, and `topic` returns the topic of a lineage. An object may use a
+    lineage only if it has the topic of this lineage. `opened` returns a lineage as if one of its
+    releases had no gate. `state` returns the dependent to count for an object, and its state
+    towards a release. It returns None if the object does not follow the release.
     """
 
     def __init__(
@@ -64,7 +66,10 @@ class FollowerIndex(Generic[K, T]):
         self._counted: dict[tuple[LineageName, str], _Counted] = {}
 
     def observe(self, key: K, after: T | None) -> set[Hashable]:
-        """Record an object, or its deletion (None). Return the topics of the old and new state."""
+        """Record the new state `after` of an object; None removes the object from the index.
+
+        Return the topics that the object had before or has now.
+        """
         _, old = self._known.pop(key, (None, frozenset[Hashable]()))
         new = frozenset(self._topics(after)) if after is not None else frozenset()
         for topic in old - new:
@@ -80,7 +85,7 @@ class FollowerIndex(Generic[K, T]):
         return touched
 
     def again(self, key: K) -> set[Hashable]:
-        """Record a known object again, whose topics may have changed; return the topics."""
+        """Compute the topics of an object again, and return its old and its new topics."""
         obj, _ = self._known.get(key, (None, None))
         return self.observe(key, obj)
 
@@ -89,9 +94,10 @@ class FollowerIndex(Generic[K, T]):
         return [(key, obj) for key, (obj, _) in self._known.items()]
 
     def changed(self, topic: Hashable, is_same: Callable[[str], bool]) -> None:
-        """Forget the counts of the lineages with this topic; `followers` computes them again.
+        """Discard the counts of the releases whose lineage has this topic.
 
-        `is_same` reports whether the release with this name still has the same followers.
+        The next call of `followers` computes them again. If `is_same(release)` returns True, the
+        count of this release is kept, because the release still has the same followers.
         """
         for lineage, release in [*self._counted]:
             if self._topic(lineage) == topic and not is_same(release):
@@ -131,7 +137,7 @@ class FollowerIndex(Generic[K, T]):
             self._count(counted, lineage, release, key)
 
     def _count(self, counted: _Counted, lineage: LineageName, release: str, key: K) -> None:
-        """Update the state of one object towards a release."""
+        """Update the count of the followers of a release after the object `key` has changed."""
         if not counted.is_complete.is_set():
             counted.changed.add(key)
             return
@@ -144,7 +150,10 @@ class FollowerIndex(Generic[K, T]):
     def _follower(
         self, counted: _Counted, lineage: LineageName, release: str, key: K
     ) -> tuple[Dependent, FollowerState] | None:
-        """Return the dependent of an object, and its state; None if it does not follow."""
+        """Return the dependent of an object, and its state towards a release.
+
+        Return None if the object does not follow the release.
+        """
         known, _ = self._known.get(key, (None, None))
         if known is None or counted.opened is None:
             return None
@@ -160,7 +169,10 @@ def _name(key: Hashable) -> str:
 
 
 def lineage_with_open(lineage: Lineage | None, release: str) -> Lineage | None:
-    """Return a lineage without the gate of one release; None if the lineage does not have it."""
+    """Return a copy of a lineage in which one release has no gate.
+
+    Return None if the lineage does not have this release.
+    """
     if lineage is None or lineage.get(release) is None:
         return None
     opened = [replace(each, gate=None) if each.name == release else each for each in lineage]

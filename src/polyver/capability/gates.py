@@ -1,8 +1,8 @@
-"""Gates of rollouts on the objects that store releases, and the lineages that a policy targets.
+"""The gate of a release, which a rollout stores in annotations, and the targets of a policy.
 
-A gate is an annotation of the object that stores a release. Code that reads the release reads its
-gate in the same request. If a policy targets the lineage, a release without the annotation is
-closed. So no follower can use a new release before a controller has set the gate.
+A gate is stored in annotations of the object that stores the release, so one request reads both. If
+a policy targets the lineage, a release without these annotations is closed. So no follower can use
+a new release before a controller has written its gate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ GATE: Final = "rollout.polyver.dev/gate"
 OPEN: Final = "open"
 _CLOSED: Final = "closed"
 SYSTEM_NAMESPACE: Final = "polyver-system"
-"""The namespace of policies for cluster-scoped lineages, and for blueprint functions."""
+"""The namespace of the policies and rollouts for cluster-scoped lineages and for blueprint
+functions.
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,10 +70,10 @@ class LineageName:
 
 
 def gate_in(annotations: Mapping[str, str], *, policy: str = "") -> Gate | None:
-    """Return the gate of a release from the annotations of its object; None if it has no gate.
+    """Return the gate that the annotations of a release contain; None if the release is open.
 
-    `policy` is the name of the Ready policy for the lineage. If it is not empty, a release without
-    the annotation is closed: its gate admits nobody.
+    `policy` is the name of the Ready policy for the lineage; it is empty if there is none. If there
+    is a policy and the annotation `STATE` is missing, return a gate that admits no follower.
 
     >>> gate_in({}, policy="careful")
     Gate(rollout='careful', step=0, share=0.0, cohorts=(), returns=False)
@@ -86,14 +88,17 @@ def gate_in(annotations: Mapping[str, str], *, policy: str = "") -> Gate | None:
 
 
 def gate_data(gate: Gate) -> dict[str, Any]:
-    """Return a gate as plain data."""
+    """Convert a gate to a dictionary that can be stored as JSON."""
     data: dict[str, Any] = {"rollout": gate.rollout, "step": gate.step, "share": gate.share}
     data |= {"cohorts": [dict(each) for each in gate.cohorts]} if gate.cohorts else {}
     return data | ({"returns": True} if gate.returns else {})
 
 
 def gate_from_data(data: Mapping[str, Any]) -> Gate:
-    """Return the gate in plain data; raise an error if the data is not a gate."""
+    """Convert the dictionary that `gate_data` made back to a gate.
+
+    Raise an error if it is not such a dictionary.
+    """
     return Gate(
         str(data["rollout"]),
         int(data["step"]),
@@ -104,7 +109,10 @@ def gate_from_data(data: Mapping[str, Any]) -> Gate:
 
 
 def gate_annotations(gate: Gate | None) -> dict[str, str | None]:
-    """Return the annotations of a release with this gate; None removes an annotation."""
+    """Return the values of the annotations `STATE` and `GATE` for a release with this gate.
+
+    `gate` is None for an open release. The value None means that the annotation must be removed.
+    """
     if gate is None:
         return {STATE: OPEN, GATE: None}
     return {STATE: _CLOSED, GATE: encode_json(gate_data(gate)).decode()}
@@ -133,13 +141,18 @@ class ReleaseObject:
     """A release of a lineage, with the gate that its object states."""
 
     name: str
-    """The name that `Rollout.spec.to` has: a version, or the name of a revision."""
+    """The name by which `Rollout.spec.to` refers to this release: a version, or a revision's name.
+    """
     order: int
     """The position in the lineage; newer releases have higher positions."""
     gate: Gate | None
     is_marked: bool
-    """True if the object has an annotation that opens or closes the release."""
+    """True if the object has the annotation `rollout.polyver.dev/state`."""
     is_published: bool = True
-    """False while its status is not written; dependents cannot resolve to the release yet."""
+    """False if the release exists, but dependents cannot use it yet: for example, the status of the
+    definition does not list it yet.
+    """
     series: str = ""
-    """Releases of the same series have the same followers; a newer one supersedes an older one."""
+    """The series, such as `1.2`. If two releases have the same series, they have the same
+    followers, and a rollout of the newer one supersedes a rollout of the older one.
+    """

@@ -10,7 +10,10 @@ from polyver.kube.objects import Document
 
 
 class Refusal(PolyverError):
-    """An error that refuses an object or a field of a user; `reason` is for conditions."""
+    """polyver refuses an object that a user wrote, or one of its fields.
+
+    `reason` is the reason of the condition that reports this error.
+    """
 
     def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
         super().__init__(fact, at=at, hint=hint)
@@ -28,11 +31,11 @@ def condition_reason(error: PolyverError, *, default: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FoundLineage:
-    """A lineage from manifests, the policies for it, and its full name."""
+    """A lineage that was read from manifests, with the policies for resolving its selectors."""
 
     lineage: Lineage
     policies: tuple[Policy, ...]
-    """The policies that users can choose; the first policy is the default."""
+    """The resolution policies from which a user can choose; the first one is the default."""
     path: str
     """The unique name of the lineage: `ComponentDefinition/vela-system/webservice`."""
 

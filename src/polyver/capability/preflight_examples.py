@@ -14,9 +14,9 @@ __all__ = ["example_diff", "object_label", "short_diff"]
 _LINES, _CHARACTERS, _LINE = 30, 2_000, 200
 """The limits of a short diff: its lines, its characters, and the characters of one line."""
 _LARGEST, _MOST_COMPARED = 100_000, 1_000
-"""The maximum size of an object in a short diff, in bytes of JSON and in lines of YAML.
-
-The time for a diff grows with the square of the number of lines.
+"""The maximum size of an object, in bytes of JSON and in lines of YAML, for which a short diff is
+computed. A larger object gets a note instead, because the time for a diff grows with the square of
+the number of lines.
 """
 
 

@@ -86,4 +86,8 @@ class RolloutTargets(Protocol):
     def calls(
         self, lineage: LineageName, release: str, *, since: float
     ) -> tuple[ObservedCalls, ObservedCalls]:
-        """Return the calls with a release, and the calls with other releases, since a Unix time."""
+        """Return statistics about calls since a Unix time: their count, errors and latency.
+
+        The first value is about calls that used the release, the second about calls that used other
+        releases of the lineage.
+        """

@@ -258,9 +258,9 @@ class RevisionChecks:
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
         """Read a definition, for the check whether one of its revisions may be deleted.
 
-        The field `forced` of the result has the versions that may be deleted although they are in
-        use. A version that the definition still lists is not in `forced`, even if the annotation
-        names it.
+        The field `forced` of the result has the versions that the annotation
+        `definition.polyver.dev/remove-by-force` lists. It lacks the versions that the definition
+        still publishes, unless the definition is being deleted.
         """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:

@@ -183,16 +183,17 @@ class Difference:
 
     application: str
     what: str
-    """The field that differs: `definition`, `requested`, `version`, `revision` or `digest`.
+    """The field whose value differs: `definition`, `requested`, `version`, `revision` or `digest`.
 
-    Or `application` or `place` (a reference) if only one side has it, or `unresolved`.
+    It is `application` or `place` if only one of the two sides has the application or the
+    reference, and `unresolved` if the application cannot be resolved.
     """
     locked: str
     found: str
     place: str = ""
     definition: str = ""
     fact: str = ""
-    """The difference as a sentence: `the version is 1.2.1, locked as 1.2.0`."""
+    """A message about the difference: `the version is 1.2.1, locked as 1.2.0`."""
 
     def __str__(self) -> str:
         where = ", ".join(filter(None, (self.application, self.place, self.definition)))

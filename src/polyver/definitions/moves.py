@@ -54,27 +54,30 @@ class MoveTarget(NamedTuple):
 def allows_deletion(release: Release) -> bool:
     """Report whether a move to this release may delete objects of an application.
 
-    That is the case if the DefinitionRevision has the annotation that allows deletion.
+    That is the case if its DefinitionRevision has the annotation `polyver.dev/allow-deletion:
+    "true"`.
     """
     return release.labels.get(ALLOW_DELETION) == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoice:
-    """The release that was chosen for each reference, and the current releases of some references.
+    """The result of resolving the references of an application, before moves have been tried.
 
-    A reference may keep its current release if the move to the chosen release fails.
+    `chosen` has the release for each reference. If the move to this release fails, the reference
+    keeps its current release if `kept` has an entry for the reference.
     """
 
     chosen: Sequence[ChosenVersion]
     kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
     """The current releases of the references that may keep them, by the path of the reference."""
     is_waiting: bool = False
-    """True if a move to a release of one rollout waits for the move of another rollout."""
+    """True if a move has to wait until the application has moved to the release of another rollout.
+    """
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The releases of optional moves: if such a move fails, its reference keeps its release."""
+        """The releases in `chosen` to which a reference with an entry in `kept` would move."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -124,7 +127,7 @@ def is_taken_back(resolution: Resolution) -> bool:
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
-    """Find the references that may keep their current release, and these releases."""
+    """Build a ReleaseChoice: find the references that keep their release if their move fails."""
     kept = {}
     for each in chosen:
         dependent, release = each.use.dependent, each.resolution.release
@@ -146,8 +149,8 @@ def one_at_a_time(
     """Let an application move in one rollout at a time, and let its other moves wait.
 
     A move waits while the application moves to a release of another rollout, and until it is
-    healthy with that release. `uses` are the references of the application. A failed move of one of
-    them does not make other moves wait.
+    healthy with that release. `uses` are the references of the application. If a move has failed,
+    other moves do not wait for it.
     """
     failed = {(x.at, x.failed_move.to) for use in uses if (x := use.dependent).failed_move}
     moving, rollouts = [], []

@@ -66,7 +66,7 @@ class _Named:
 
     @property
     def shape(self) -> dict[str, bool]:
-        """Return, for each namespace, whether its definition has numbered revisions."""
+        """Return, by the namespace of each definition, whether it has numbered revisions."""
         return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 

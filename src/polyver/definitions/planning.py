@@ -73,7 +73,7 @@ class PlannedDefinition:
 class PlannedApplication:
     """The effects of a plan on one application.
 
-    The field `report` of the plan has its changed objects.
+    The changed objects of the application are in the field `report` of the DefinitionsPlan.
     """
 
     name: str
@@ -93,9 +93,8 @@ class PlannedApplication:
     """The reasons why the application's future objects cannot be compared with its current objects.
     """
     may_lose: bool = False
-    """True if each definition that moves the application has the annotation that allows deletion.
-
-    Always False if the files contain the application.
+    """True if each definition that moves the application allows deletions with the annotation
+    `polyver.dev/allow-deletion`. Always False if the files contain the application.
     """
 
 
@@ -183,13 +182,12 @@ class _Planner:
         self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
-        """Applications that a definition moves although it does not have the annotation for this.
-
-        The annotation is the one that allows deletion.
+        """Applications that move because of a definition without the annotation
+        `polyver.dev/allow-deletion`.
         """
 
     def finished(self) -> DefinitionsPlan:
-        """Add the reports about all applications to the plan, and return the plan."""
+        """Write the reports about all applications to the plan, and return the plan."""
         self._plan.applications.sort(key=lambda each: each.name)
         self._plan.report = self._preflight.report()
         self._plan.failing = self._failing.report()
@@ -371,9 +369,9 @@ def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]
     """Return the applied objects, for a comparison that shows only added and lost objects.
 
     The status of an application has only the names of applied objects, not their content. If
-    `objects` has an object with the same name, this function returns that object instead, so the
-    comparison shows no change of it. Objects are matched without their namespaces, because rendered
-    objects of cluster-scoped kinds still have a namespace.
+    `objects` has an object with the same name as an applied one, the result has the object of
+    `objects`, so the comparison shows no change. Objects are matched without their namespaces,
+    because rendered objects of cluster-scoped kinds still have a namespace.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]

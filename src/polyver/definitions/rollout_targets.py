@@ -154,7 +154,10 @@ class DefinitionTargets:
         return {name for use in both if (name := self._meant(use)) is not None}
 
     def _published(self, key: Key) -> Iterable[LineageName]:
-        """Return the lineages to which the revision `key` may belong, according to its name."""
+        """Return the lineages of the definitions to which the revision `key` may belong.
+
+        The name of the revision is the name of the definition, `-v` and a version.
+        """
         return [
             each
             for each in self._definitions

@@ -144,7 +144,7 @@ class _Locks:
         """Return a reference with the version of its lock entry.
 
         If the lock cannot be read, or has no entry for the reference, return the reference with
-        this problem.
+        this reason in its field `problem`.
         """
         if self._problem or self._left is None:
             return replace(use, problem=self._problem)

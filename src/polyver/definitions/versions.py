@@ -91,9 +91,10 @@ newest revision.
 
 
 def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
-    """Return the policy with which references to a definition are resolved.
+    """Return the policy with which references of an application to a definition are resolved.
 
-    `auto_update` is the value of the application's annotation `app.oam.dev/autoUpdate`.
+    `auto_update` is the value of the application's annotation `app.oam.dev/autoUpdate`; None if it
+    is missing.
     """
     if is_legacy(lineage):
         return DEFINITIONS_LEGACY

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 RECORD: Final = "polyver-function-rollouts"
-"""The name of the ConfigMap in polyver's namespace."""
+"""The name of the ConfigMap in polyver's namespace that stores the record of gates."""
 _KEY: Final = "functions.json"
 _GROUP, _KIND = "polyver.dev", "BlueprintFunction"
 _OPEN, _CLOSED = "open", "closed"
@@ -45,7 +45,7 @@ _OPEN, _CLOSED = "open", "closed"
 
 @dataclass(frozen=True, slots=True)
 class StableVersion:
-    """A version that is stable, or was stable; without a gate it is open for all."""
+    """A version of a function that is or was stable. Without a gate, all blueprints may use it."""
 
     version: str
     gate: Gate | None = None
@@ -85,7 +85,7 @@ def _stable_version(data: Mapping[str, Any]) -> StableVersion:
 
 
 def record_data(record: GateRecord) -> dict[str, str]:
-    """Return the data of the ConfigMap."""
+    """Convert the record to the field `data` of its ConfigMap: one key with JSON."""
     data = {name: [*map(_data, each)] for name, each in sorted(record.items())}
     return {_KEY: msgspec.json.format(encode_json(data), indent=2).decode()}
 
@@ -115,11 +115,11 @@ def unrecorded(record: GateRecord, functions: Functions) -> Iterator[KnownFuncti
 def with_stable_versions(
     record: GateRecord, functions: Functions, policies: Mapping[str, str]
 ) -> GateRecord:
-    """Return the record with the stable version of each of its functions as the newest.
+    """Return the record in which the last version of each function is its stable version.
 
     `policies` has the names of the Ready policies, by function. If a function has a policy, its
-    version that becomes stable for the first time is closed. A version that is stable again keeps
-    its state.
+    version that becomes stable for the first time is closed. A version that becomes stable again
+    keeps its gate, or stays open.
     """
     found = dict(record)
     for known in unrecorded(record, functions):
@@ -133,7 +133,10 @@ def with_stable_versions(
 
 
 def with_gate(record: GateRecord, function: str, version: str, gate: Gate | None) -> GateRecord:
-    """Return the record with another gate of a version; a version that it lacks is added."""
+    """Return the record with `gate` as the gate of a version; None opens the version.
+
+    If the record does not have the version, add it as the newest one.
+    """
     known = record.get(function, ())
     made = StableVersion(version, gate)
     changed = tuple(made if each.version == version else each for each in known)
@@ -144,7 +147,7 @@ def with_gate(record: GateRecord, function: str, version: str, gate: Gate | None
 
 
 def gated(functions: Functions, record: GateRecord) -> Functions:
-    """Return the functions with the gates of their versions."""
+    """Return the functions with the gates of the record added to their versions."""
     names: Collection[str] = record.keys() & functions.known.keys()
     if not names:
         return functions

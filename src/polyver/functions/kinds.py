@@ -151,7 +151,7 @@ class ActionSpec:
     """Options that the templates of the action may read, by name."""
     preferredVersion: str | None
     """The version to call for phases without `funcVersion`. If a function never had this version,
-    its default version is called.
+    polyver calls its stable version, or v0.0.0 if there is no stable version.
     """
     podLabels: dict[str, str] | None
     """Labels for the pods that functions run."""
@@ -205,7 +205,8 @@ class PhaseStatus:
     resolvedReason: str | None
     """The reason why this version was chosen."""
     rollout: str | None
-    """The rollout that lets the blueprint use this version, if the version is not open for all."""
+    """The name of the rollout whose gate admitted the blueprint to this version, if there is one.
+    """
     reason: str | None
     """The reason why this version was chosen. If the phase has failed, the error instead."""
     startTime: Time | None

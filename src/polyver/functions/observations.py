@@ -1,6 +1,7 @@
-"""Observations of function versions in the status of ActionSets, for rollouts.
+"""Observations of function versions: the results and times of calls in ActionSets.
 
-They are read from the status, so they survive restarts, and each replica has the same ones.
+Rollouts use these observations. They are read from the status of the ActionSets, so they survive
+restarts, and each replica has the same ones.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class PhaseCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FollowedVersion:
-    """A version of a function that an action used because a rollout let its blueprint use it."""
+    """A function version that an action used during a rollout of this version."""
 
     blueprint: str
     """The blueprint, as `NAMESPACE/NAME`."""
@@ -50,9 +51,13 @@ class FollowedVersion:
     version: str
     rollout: str
     state: FollowerState
-    """`running`, `healthy` if the action is complete, or `unhealthy` if it has failed."""
+    """The state of the action: `running`, `healthy` if it is complete, or `unhealthy` if it has
+    failed.
+    """
     time: float
-    """The Unix time at which the action's last call ended; without one, the start of the action."""
+    """The Unix time at which the last call of the action ended. If no call has ended, the time at
+    which the action started.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class ActionSetObservations:
 
     versions: tuple[FollowedVersion, ...] = ()
     calls: tuple[tuple[str, PhaseCall], ...] = ()
-    """Each call with the name of its function."""
+    """The ended calls of all phases, each as a pair with the name of the called function."""
 
     @property
     def functions(self) -> set[str]:
@@ -108,7 +113,10 @@ def _versions(action: ActionRun, namespace: str, is_cancelled: bool) -> Iterator
 
 
 def _state(action: ActionRun, call: PhaseRun, is_cancelled: bool) -> FollowerState | None:
-    """Return the state of an action towards the version of a phase; None if it shows nothing."""
+    """Return the state of an action, as an observation of the version that one of its phases calls.
+
+    Return None if the action shows nothing about the version, for example because it was cancelled.
+    """
     if not action.state.is_over:
         return "running"
     if action.state is RunState.COMPLETE:
@@ -131,10 +139,10 @@ def _time(text: str) -> float:
 def state_towards(
     gate: Gate | None, uses: Iterable[FollowedVersion], *, misfits: bool
 ) -> FollowerState:
-    """Return the state of a blueprint towards a version.
+    """Return the state of a blueprint towards a version with the gate `gate`.
 
-    `uses` are the actions of the blueprint with this version. `misfits` is True if the version does
-    not take the arguments of the blueprint. The last action that has ended counts.
+    `uses` are the uses of this version by actions of the blueprint; the action that ended last
+    decides. `misfits` is True if the version does not take the arguments of the blueprint.
     """
     mine = [each for each in uses if gate is not None and each.rollout == gate.rollout]
     running: FollowerState = "running" if any(each.state == "running" for each in mine) else "idle"
@@ -165,7 +173,11 @@ class PhaseCallHistory:
         del self._calls[bisect_left(self._calls, call)]
 
     def since(self, time: float, version: str) -> tuple[ObservedCalls, ObservedCalls]:
-        """Return the calls with a version, and with other versions, that ended since a time."""
+        """Return statistics about the calls that ended since the Unix time `time`.
+
+        The first value is about calls of the given version, the second about calls of other
+        versions.
+        """
         recent = self._calls[bisect_left(self._calls, time, key=lambda each: each.ended) :]
         mine = [each for each in recent if each.version == version]
         others = [each for each in recent if each.version != version]
@@ -173,7 +185,10 @@ class PhaseCallHistory:
 
 
 def _observed(calls: Sequence[PhaseCall]) -> ObservedCalls:
-    """Count calls; the 99th percentile is the smallest duration that 99 % do not exceed."""
+    """Return the number of calls, the number of failed calls, and the 99th percentile of durations.
+
+    The percentile is the smallest duration that 99 % of the calls do not exceed.
+    """
     if not calls:
         return ObservedCalls()
     durations = sorted(each.seconds for each in calls)

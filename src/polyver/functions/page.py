@@ -48,14 +48,16 @@ class _Blueprint:
     phases: tuple[tuple[str, Phase], ...]
     """All phases, each with the name of its action."""
     misfits: tuple[frozenset[str], ...]
-    """For each phase, the versions that do not take its arguments."""
+    """For each item of `phases`, the versions of its function that do not take its arguments."""
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class _ActionSet:
     wishes: tuple[tuple[str, str, str, str], ...]
-    """Path, blueprint, name and preferred version of each action that has a preferred version."""
+    """For each action with a preferred version: its path in the ActionSet, the names of its
+    blueprint and of the action, and the preferred version.
+    """
     run: PageRun
 
 
@@ -91,7 +93,7 @@ class FunctionsSource(PageSource):
         )
 
     async def _observe_record(self, change: Change[GateRecord]) -> None:
-        """Show the functions again, and all that use them, with their new gates."""
+        """Show the functions with their new gates, and the versions that phases now get."""
         if change.key.namespace != SYSTEM_NAMESPACE:
             return
         self._functions = gated(self._ungated, change.after or {})
@@ -146,7 +148,7 @@ class FunctionsSource(PageSource):
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
         """Yield a request of the preferred version for each phase without `funcVersion`.
 
-        Gates apply to the blueprint, so the dependent has its uid and its labels.
+        A gate decides by the uid and the labels of the blueprint, so the request has these.
         """
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))

@@ -58,7 +58,11 @@ _ACTION_SETS = GroupVersionResource(GROUP, _VERSION, ACTION_SETS.names.plural)
 
 @dataclass(frozen=True, slots=True)
 class _Follower:
-    """A blueprint: for each followed function, the versions that do not take its arguments."""
+    """A blueprint, and the functions that it follows.
+
+    `follows` has each followed function, with its versions that do not take the arguments in the
+    blueprint.
+    """
 
     user: Dependent
     follows: Mapping[str, frozenset[str]]
@@ -66,7 +70,7 @@ class _Follower:
 
 @dataclass(slots=True)
 class _Counted:
-    """The followers of one release, as they were counted with its gate."""
+    """The followers of one release by their state, and the gate for which they were counted."""
 
     gate: Gate | None
     cohorts: Cohorts = field(default_factory=Cohorts)
@@ -88,7 +92,9 @@ class FunctionTargets:
         self._blueprints: dict[str, _Follower] = {}
         """The blueprints by namespace and name."""
         self._action_sets: dict[str, dict[Key, ActionSetObservations]] = {}
-        """The observations of the ActionSets that used a version of a rollout, by blueprint."""
+        """Observations of ActionSets, by the namespace and name of the blueprint. It has only
+        ActionSets that used a version during a rollout of this version.
+        """
         self._calls: dict[str, PhaseCallHistory] = {}
         self._counted: dict[tuple[LineageName, str], _Counted] = {}
 
@@ -141,7 +147,11 @@ class FunctionTargets:
         return self._recount(blueprints, {each for known in both for each in known.functions})
 
     def _recount(self, blueprints: Iterable[str], functions: set[str]) -> set[LineageName]:
-        """Count these blueprints again; return those lineages of the functions that are counted."""
+        """Update the counts of followers after these blueprints or their runs have changed.
+
+        Only existing counts for releases of `functions` are updated. Return the lineages of these
+        releases.
+        """
         found = [each for each in self._counted if each[0].name in functions]
         for lineage, release in found:
             for name in blueprints:
@@ -198,7 +208,7 @@ class FunctionTargets:
         return counted.cohorts
 
     def _count(self, counted: _Counted, function: str, version: str, name: str) -> None:
-        """Update the state of one blueprint towards a version."""
+        """Update the count of the followers of a version after the blueprint `name` has changed."""
         known = self._blueprints.get(name)
         if known is None or function not in known.follows:
             counted.cohorts.remove(name)
@@ -222,7 +232,10 @@ class FunctionTargets:
     async def preflight(
         self, lineage: LineageName, release: str, sample: int | None
     ) -> PreflightReport:
-        """Compare the blueprints with and without the version. No function is called."""
+        """Report how the follower blueprints would change if the version had no gate.
+
+        polyver compares the versions and errors of their phases, and calls no function.
+        """
         record, found = await self._gates.recorded(), Preflight()
         held, opened = (
             gated(self._functions, with_gate(record, lineage.name, release, each))
@@ -246,7 +259,7 @@ def _following(blueprint: Blueprint) -> list[Phase]:
 
 
 def _is_same(one: Gate | None, other: Gate | None) -> bool:
-    """Report whether followers have the same states with two gates."""
+    """Report whether each follower has the same state with both gates."""
     if one is None or other is None:
         return one is other
     return (one.rollout, one.returns) == (other.rollout, other.returns)
@@ -255,7 +268,11 @@ def _is_same(one: Gate | None, other: Gate | None) -> bool:
 def _compare(
     found: Preflight, blueprint: Blueprint, function: str, before: Functions, after: Functions
 ) -> None:
-    """Add one blueprint to a preflight: its new errors, or its new versions."""
+    """Add a blueprint to a preflight: as failed if it gets new errors, otherwise with its changes.
+
+    `before` are the functions while the tested release is closed, and `after` the functions while
+    it is open for all blueprints.
+    """
     if errors := new_errors(blueprint, before, after):
         found.fail(blueprint.label, [each.fact for each in errors])
         return
@@ -264,7 +281,10 @@ def _compare(
 
 
 def _versions(blueprint: Blueprint, function: str, functions: Functions) -> list[Object]:
-    """Return the versions that the phases of a blueprint use, in the form of an object."""
+    """Return the versions that the phases of a blueprint use, as a list with one dictionary.
+
+    The preflight compares this dictionary as it compares the objects of other followers.
+    """
     used = {
         each.version
         for each in uses_in([blueprint], functions)

@@ -1,1 +1,1 @@
-"""The capability rollouts: brings releases to their users in steps, and takes bad ones back."""
+"""The capability rollouts: moves followers to a new release in steps, or rolls it back."""

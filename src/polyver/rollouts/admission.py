@@ -43,11 +43,11 @@ ROLLOUTS_WANTED: Final = tuple(
     )
     for kind in _KINDS
 )
-"""Resources and operations that API servers send to these checks."""
+"""The resources and operations for which API servers must call the webhook of these checks."""
 
 
 class RolloutChecks:
-    """Refuses policies and rollouts that cannot be executed, and a second policy of a lineage."""
+    """Refuses rules that polyver cannot execute, and a second policy for the same lineage."""
 
     def __init__(
         self, client: Client, enabled: Mapping[tuple[str, str], bool], http: AllowedHttp
@@ -55,9 +55,11 @@ class RolloutChecks:
         self._client = client
         self._http = http
         self._enabled = enabled
-        """The groups and kinds of lineages that rollouts can move here.
+        """The groups and kinds of the objects whose releases rollouts can move in this control
+        plane.
 
-        The value is True if releases of the kind are called.
+        The value is True if releases of this kind are called, as functions are, so that their
+        errors and latency can be checked.
         """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
@@ -95,7 +97,7 @@ class RolloutChecks:
         return [*found, *self._call_problems(spec, targets), *_run_problems(spec, targets)]
 
     def _call_problems(self, spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
-        """Return errors for checks that count calls, if releases of a target are not called."""
+        """Return an error for each check `errors` or `latency`, if a target has no calls."""
         kinds = [(each.get("group", ""), each.get("kind", "")) for each in targets]
         uncalled = next((kind for kind in kinds if self._enabled.get(kind) is False), None)
         rules, _ = read_rules(spec)
@@ -121,7 +123,7 @@ class RolloutChecks:
         return []
 
     async def _overlaps(self, obj: dict[str, Any]) -> list[Cause]:
-        """Return an error for each lineage that this policy and another policy name."""
+        """Return an error for each target whose name another policy targets already."""
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         others = (await self._client.list(POLICIES, namespace)).items
@@ -167,7 +169,10 @@ class RolloutChecks:
 
 
 def _run_problems(spec: dict[str, Any], targets: list[dict[str, Any]]) -> list[Cause]:
-    """Return errors for `ready.within`, if followers use a release only when somebody runs them."""
+    """Return an error for each `ready.within`, if blueprint functions are among the targets.
+
+    Blueprints run only when somebody starts them, so a time limit has no meaning for them.
+    """
     if all((each.get("group"), each.get("kind")) != BLUEPRINT_FUNCTION for each in targets):
         return []
     told = "Invalid value: nobody has to run a blueprint in time; the limit of a call is "
@@ -191,7 +196,7 @@ def _rules_problems(spec: dict[str, Any], http: AllowedHttp) -> list[Cause]:
 
 
 def _urls(rules: RolloutRules) -> Iterator[tuple[str, str]]:
-    """Yield the URLs to which the rules send requests, each after the path of its field."""
+    """Yield the path of each field that has a URL for requests, and the URL."""
     for number, check in enumerate(rules.checks):
         if isinstance(check, PrometheusCheck):
             yield f"spec.checks[{number}].prometheus.address", check.address

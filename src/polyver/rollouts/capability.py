@@ -17,7 +17,7 @@ __all__ = ["CAPABILITY"]
 
 
 def _contribution(settings: None, around: Surroundings) -> Contribution:
-    """Return the contribution that moves the releases of all other capabilities in steps."""
+    """Return the kinds, checks and controllers for rollouts of releases of other capabilities."""
     from polyver.capability.gates import SYSTEM_NAMESPACE
     from polyver.controllers.egress import AllowedHttp
     from polyver.rollouts.admission import ROLLOUTS_WANTED, RolloutChecks

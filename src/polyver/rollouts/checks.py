@@ -1,4 +1,4 @@
-"""The checks of a rollout in one step: the observations of each check, and its result."""
+"""Evaluates the checks of a rollout in its current step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["CheckedStep"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedStep:
-    """The observations from which the checks of one step are evaluated."""
+    """The input for evaluating the checks of one step, such as the numbers of followers."""
 
     progress: RolloutProgress
     counts: CohortCounts
@@ -31,14 +31,16 @@ class CheckedStep:
     """True if all followers may use the release."""
     now: float
     calls: Callable[[float], tuple[ObservedCalls, ObservedCalls]]
-    """Returns the calls with the release, and with other releases, since a time."""
+    """Returns statistics about the calls since a Unix time: first about calls with the release,
+    then about calls with other releases.
+    """
     shown: Sequence[CheckResult]
     """The results of the last evaluation, in the order of the checks."""
     answers: Mapping[int, CheckResult] = field(default_factory=dict)
-    """The results of checks on other servers in this step, by the number of the check."""
+    """The results of the checks `prometheus` and `http` in this step, by the index of the check."""
 
     def results(self, checks: Sequence[RolloutCheck]) -> tuple[CheckResult, ...]:
-        """Return the result of each check; none before the first step."""
+        """Return the result of each check; an empty tuple before the first step."""
         if not self.progress.step:
             return ()
         return tuple(self._result(number, each) for number, each in enumerate(checks))
@@ -68,9 +70,11 @@ class CheckedStep:
         return check_errors(check, calls, cohort=self.counts.cohort)
 
     def _latency(self, check: LatencyCheck) -> CheckResult:
-        """Compare with other releases in this step, or in all steps if this one has too few calls.
+        """Compare the latency of calls with the release and of calls with other releases.
 
-        In the last steps, only few followers still use another release.
+        Both are measured in this step. If other releases had fewer calls in this step than
+        `minimum`, their calls since the start of the rollout count, because few followers use them
+        in the last steps.
         """
         calls, before = self.calls(self.progress.started_at)
         if before.count < check.minimum:

@@ -1,8 +1,9 @@
-"""The controller of policies and rollouts: it observes, lets the core decide, and sets gates.
+"""The controller of RolloutPolicies and Rollouts.
 
-Each key identifies a RolloutPolicy or a Rollout. The controller writes a decision to the status of
-the Rollout before it writes the gate. So if the controller is killed in between, it continues from
-the status.
+For each Rollout, the controller reads the state of the followers and the results of the checks,
+decides with the module `core.rollout`, and writes the gate of the release. It writes a decision to
+the status of the Rollout before it writes the gate. So if the controller is killed in between, it
+continues from the status.
 """
 
 from __future__ import annotations
@@ -88,14 +89,13 @@ _SOON: Final = 0.05
 _EVERY: Final = 0.5
 """The least number of seconds between two decisions about one rollout."""
 _UNOBSERVED: Final = 30.0
-"""If there was no decision for so many seconds, the time since the last one does not count.
-
-For example, another replica was the leader, or the process was stopped.
+"""If more than this number of seconds passed since the last decision about a rollout, this time
+does not count for durations such as the pause of a step. For example, the process was stopped.
 """
 _POLLED: Final = 5.0
-"""Seconds after which a rollout that waits is observed again."""
+"""Maximum seconds between two decisions about an active rollout, even if nothing has changed."""
 _REPEATED: Final = 60.0
-"""Seconds after which the preflight of a held rollout is repeated."""
+"""Seconds after which polyver repeats the preflight of a rollout in the state Held."""
 
 
 class RolloutKey(NamedTuple):
@@ -108,13 +108,13 @@ class RolloutKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The watched part of a rollout."""
+    """The fields of a Rollout that the controller keeps for all rollouts."""
 
     request: RolloutRequest | None
-    """None if its spec cannot be read."""
+    """The parsed spec; None if the spec is invalid."""
     state: str
     has_started: bool
-    """True if its first step has started."""
+    """True if the first step of the rollout has started."""
     created: tuple[str, str]
     generation: int
 
@@ -124,14 +124,14 @@ class _Known:
 
     @property
     def has_passed_preflight(self) -> bool:
-        """True if its first step has started, or if its state is neither Preflight nor Held."""
+        """False before the first step, if the state is empty, Preflight or Held; otherwise True."""
         before = ("", RolloutState.PREFLIGHT.value, RolloutState.HELD.value)
         return self.has_started or self.state not in before
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The input of one decision about a rollout."""
+    """One Rollout with everything that a decision about it needs."""
 
     key: RolloutKey
     obj: Object
@@ -141,11 +141,12 @@ class _Case:
     releases: Sequence[ReleaseObject]
     rules: RolloutRules
     data: Object
-    """The rules as plain data, as in the spec."""
+    """The same rules as in `rules`, as a dictionary with the fields of the spec."""
     now: float
-    """The time from which durations are computed."""
+    """The current time in seconds, for durations. Changes of the machine's clock do not affect it.
+    """
     moment: datetime
-    """The time of day, for windows and for the history."""
+    """The current date and time, for windows and for entries of the history."""
 
     @property
     def rollout(self) -> Rollout:
@@ -189,7 +190,9 @@ class RolloutController(Controller[RolloutKey]):
         self._preflights: dict[RolloutKey, asyncio.Task[None]] = {}
         self._metrics = RolloutMetrics()
         self._reports: dict[RolloutKey, tuple[str, Object]] = {}
-        """Results of preflights that are not in a status yet: the tried release, and the result."""
+        """The results of preflights that have ended and are not in the status yet. Each value has
+        the name of the tested release, and the result.
+        """
 
     @property
     def watches(self) -> Sequence[Watch[Any, RolloutKey]]:
@@ -253,7 +256,10 @@ class RolloutController(Controller[RolloutKey]):
         return {key, *self._touched(lineages)}
 
     def _touched(self, lineages: Iterable[LineageName]) -> set[RolloutKey]:
-        """Return the keys of policies and active rollouts that changed lineages may concern."""
+        """Return the keys to reconcile after a change of these lineages or of their followers.
+
+        These are the active rollouts of the lineages, and all policies in the namespaces for them.
+        """
         touched = {*lineages}
         spaces = {each.policy_namespace for each in touched}
         found = {each for each in self._policies if each.namespace in spaces}
@@ -305,7 +311,11 @@ class RolloutController(Controller[RolloutKey]):
         }
 
     async def _mark(self, policy: Object, lineage: LineageName) -> None:
-        """Open the releases from before the policy, close newer ones, and create their rollouts."""
+        """Open or close the releases of a lineage that have no gate annotation yet.
+
+        Releases that are older than the policy are opened, newer ones are closed. Then create a
+        Rollout for each release that the policy has closed.
+        """
         targets, name = self._targets[lineage.group, lineage.kind], policy["metadata"]["name"]
         releases = await targets.releases(lineage)
         for release, closed in unmarked_releases(releases):
@@ -339,7 +349,7 @@ class RolloutController(Controller[RolloutKey]):
         await self._delete_old(lineage)
 
     async def _delete_old(self, lineage: LineageName) -> None:
-        """Delete the oldest finished rollouts of a lineage."""
+        """Delete the oldest finished rollouts of a lineage; the newest `KEPT` ones stay."""
         finished = [
             known.created
             for known in self._rollouts.values()
@@ -408,7 +418,7 @@ class RolloutController(Controller[RolloutKey]):
     async def _tell_deleted(
         self, obj: Object, request: RolloutRequest, progress: RolloutProgress
     ) -> None:
-        """End a rollout whose release was deleted while it was active."""
+        """Set the state of a rollout to Superseded, because its release was deleted."""
         reason = f"{request.lineage} does not have the release {request.to} any more"
         ended = replace(progress, state=RolloutState.SUPERSEDED, reason=reason)
         status = obj["status"]
@@ -421,10 +431,11 @@ class RolloutController(Controller[RolloutKey]):
         await self._events.tell(obj, ended.state.value, reason, type="Warning")
 
     async def _finish(self, case: _Case, release: ReleaseObject) -> Requeue | None:
-        """Write the gate of a finished rollout if that has not been done, and report its effect.
+        """Write the final gate of a finished rollout, if this has not been done.
 
-        It writes the gate only if the gate still has the name of this rollout. If the release was
-        published again, the gate has the name of the policy or of another rollout.
+        Do nothing if the gate does not have the name of this rollout: the release was then
+        published again, and its gate belongs to the policy or to another rollout. After a rollback
+        or an abort, also update the numbers of followers in the status.
         """
         self._observer.forget(case.key)
         if release.gate is None or release.gate.rollout != case.key.name:
@@ -434,10 +445,10 @@ class RolloutController(Controller[RolloutKey]):
         return await self._tell_returned(case)
 
     async def _claim(self, case: _Case, release: ReleaseObject) -> ReleaseObject:
-        """Write the name of the rollout to the gate with which the policy has closed the release.
+        """Replace the name of the policy in the gate of the release by the name of this rollout.
 
-        So this rollout knows after its end whether the release was published again, because the
-        policy closes it again then.
+        If the release is published again later, the policy closes it with its own name. So this
+        rollout can then see that the new gate does not belong to it.
         """
         if release.gate is None or release.gate.rollout != case.request.policy:
             return release
@@ -451,7 +462,10 @@ class RolloutController(Controller[RolloutKey]):
             await case.targets.write_gate(case.request.lineage, release.name, gate)
 
     async def _tell_unpublished(self, obj: Object, release: ReleaseObject) -> Requeue:
-        """Report that nobody can use the release yet, if the Rollout is older than some seconds."""
+        """Report in the status that the release of a rollout is not published yet.
+
+        Do nothing if the Rollout is younger than `_POLLED` seconds.
+        """
         created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
         if (self._clock.now() - created).total_seconds() < _POLLED:
             return Requeue(_EVERY)
@@ -463,7 +477,10 @@ class RolloutController(Controller[RolloutKey]):
         return Requeue(_POLLED)
 
     async def _tell_returned(self, case: _Case) -> Requeue | None:
-        """Report how many followers still use a release that was taken back, until none does."""
+        """Write the number of followers that still use the release, after a rollback or an abort.
+
+        Repeat this until no follower uses it.
+        """
         status = case.obj.get("status") or {}
         shown = status.get("dependents") or {}
         if not case.progress.state.is_closed or not shown.get("moved"):
@@ -476,7 +493,10 @@ class RolloutController(Controller[RolloutKey]):
         return Requeue(_EVERY) if counts.moved else None
 
     async def _rules_of(self, obj: Object, request: RolloutRequest) -> Object | None:
-        """Return the rules of a new rollout: its own, or those of its policy."""
+        """Return the rules for a new rollout: from its policy if it names one, or from its spec.
+
+        Return None if the policy does not exist.
+        """
         spec: Object = obj["spec"]
         if request.policy:
             namespace = obj["metadata"]["namespace"]
@@ -487,7 +507,11 @@ class RolloutController(Controller[RolloutKey]):
         return {name: spec[name] for name in RULES if name in spec}
 
     async def _decide(self, case: _Case) -> tuple[RolloutPlan, RolloutObservation, datetime | None]:
-        """Return the plan, what the status shows of it, and when a window opens."""
+        """Decide the next state and gate of a rollout.
+
+        Return the plan, the observations for the status, and the time at which the next window
+        opens; None if the rollout does not wait for a window.
+        """
         rules, progress, now = case.rules, case.progress, case.now
         followers = await case.targets.followers(case.request.lineage, case.request.to)
         current = exposure_of(case.rollout, progress)
@@ -528,7 +552,7 @@ class RolloutController(Controller[RolloutKey]):
         )
 
     def _answers(self, case: _Case, counts: CohortCounts) -> Mapping[int, CheckResult]:
-        """Return the last results of the checks on other servers."""
+        """Return the latest results of the checks `prometheus` and `http`, by their index."""
         if not (number := case.progress.step):
             return {}
         wake = partial(self.wake, case.key)
@@ -536,10 +560,10 @@ class RolloutController(Controller[RolloutKey]):
         return self._observer.results(case.key, checks, step=number, has_moved=moved, wake=wake)
 
     def _superseded_by(self, case: _Case) -> str:
-        """Return the newer release that takes the followers of this one, or an empty string.
+        """Return the name of a newer release in the same series that replaces this one, or "".
 
-        The newer release is open, or its rollout has passed its preflight. A release whose rollout
-        is in its preflight, or is held, supersedes nothing.
+        A newer release replaces this one if all followers may use it, or if its rollout has passed
+        its preflight.
         """
         mine = next(each for each in case.releases if each.name == case.request.to)
         others = [known for known in self._others(case) if known.has_passed_preflight]
@@ -557,7 +581,11 @@ class RolloutController(Controller[RolloutKey]):
         return [self._rollouts[each] for each in sorted(others)]
 
     async def _waits_for(self, case: _Case) -> tuple[str, datetime | None]:
-        """Return the reason why no step may start, and the time at which a window opens."""
+        """Return the reason why the next step may not start now; empty if it may start.
+
+        The second value is the time at which the next window opens, if the rollout waits for a
+        window.
+        """
         metadata = case.obj["metadata"]
         created = metadata.get("creationTimestamp", ""), metadata["name"]
         for known in self._others(case):
@@ -575,7 +603,10 @@ class RolloutController(Controller[RolloutKey]):
         return "", None
 
     def _preflight(self, case: _Case) -> Object | None:
-        """Return the result of the preflight; start it if there is none, or if it is outdated."""
+        """Return the result of the preflight; None if there is no result yet.
+
+        Start a preflight in the background if there is no result, or if the result is outdated.
+        """
         key, shown = case.key, (case.obj.get("status") or {}).get("preflight")
         found = self._reports.pop(key, None)
         if found is not None and found[0] == case.request.to:
@@ -630,7 +661,7 @@ class RolloutController(Controller[RolloutKey]):
         problems: Sequence[PolyverError],
         releases: Sequence[ReleaseObject],
     ) -> None:
-        """Report why a rollout cannot begin."""
+        """Report in the status why a rollout cannot start, with the reason `Invalid`."""
         if data is None:
             message = f"there is no RolloutPolicy {request.policy} (spec.policyRef)"
         elif problems:
@@ -647,7 +678,7 @@ class RolloutController(Controller[RolloutKey]):
 
 
 def _gate(name: str, plan: RolloutPlan) -> Gate | None:
-    """Return the gate of a release after a decision; None opens it for all."""
+    """Return the gate for a release after a decision; None if all followers may use it."""
     if plan.progress.state is RolloutState.COMPLETED:
         return None
     exposure = plan.exposure
@@ -655,7 +686,7 @@ def _gate(name: str, plan: RolloutPlan) -> Gate | None:
 
 
 def _message(case: _Case, progress: RolloutProgress, observed: RolloutObservation) -> str:
-    """Return the message of the Event about a new state or step."""
+    """Return the message of the Event that polyver emits when the state or the step has changed."""
     to, counts = case.request.to, observed.counts
     if progress.state is RolloutState.PREFLIGHT:
         return f"tries {to} for the followers of {case.request.lineage}; nothing changes yet"

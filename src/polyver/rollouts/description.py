@@ -1,4 +1,4 @@
-"""The words with which the command line and the page describe a rollout.
+"""Texts that describe a rollout, for the command line and the web page.
 
 Each function reads a Rollout object, or a part of one, as the API server returns it.
 """
@@ -37,23 +37,25 @@ _WHERE_IT_STOPPED: Mapping[str, StepState] = {
     RolloutState.ROLLED_BACK.value: "failed",
     RolloutState.ABORTED.value: "taken back",
 }
-"""The state of the current step, by the state of the rollout."""
+"""The displayed state of the current step, by the state of the rollout. For all other states of a
+rollout, it is `in progress`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StepDescription:
-    """One step of a rollout: what it adds to the cohort, its pause, and how far it is."""
+    """A step of a rollout for display: the followers that it adds, its pause, and its progress."""
 
     number: int
     adds: str
     pause: str
-    """Empty if there is no pause after the step."""
+    """The pause after the step, as text; empty if there is no pause."""
     state: StepState
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedCommand:
-    """A command that a user can type now, and its effect."""
+    """A command that a user can run in the current state of a rollout, and its effect."""
 
     command: str
     effect: str
@@ -96,7 +98,7 @@ def steps_of(status: ReadOnlyObject) -> Iterator[StepDescription]:
 
 
 def addition_text(step: ReadOnlyObject) -> str:
-    """Return what a step adds to the cohort.
+    """Return a text about the followers that a step adds to the cohort.
 
     >>> [addition_text(each) for each in ({"share": "5%"}, {"count": 3}, {"labels": {"a": "b"}})]
     ['5%', '3 followers', 'label a=b']
@@ -116,7 +118,7 @@ def _pause(step: ReadOnlyObject) -> str:
 
 
 def steps_text(steps: Sequence[ReadOnlyObject]) -> str:
-    """Return what the steps of a policy add, in one line.
+    """Return a text about the followers that the steps of a policy add.
 
     >>> steps_text([{"share": "5%", "pause": {"for": "10m"}}, {"share": "100%"}])
     '5% → 100%'
@@ -125,7 +127,7 @@ def steps_text(steps: Sequence[ReadOnlyObject]) -> str:
 
 
 def target_text(target: ReadOnlyObject) -> str:
-    """Return the lineages that a policy names.
+    """Return a text about the lineages that a target of a policy names.
 
     >>> target_text({"kind": "TraitDefinition", "selector": {"matchLabels": {"a": "b"}}})
     'TraitDefinition with a=b'
@@ -138,7 +140,7 @@ def target_text(target: ReadOnlyObject) -> str:
 
 
 def window_text(window: ReadOnlyObject) -> str:
-    """Return one window of a policy.
+    """Return a text about one window of a policy.
 
     >>> window_text({"days": ["Mon", "Tue"], "from": "09:00", "to": "16:00"})
     'Mon, Tue from 09:00 to 16:00 UTC'
@@ -151,12 +153,12 @@ def window_text(window: ReadOnlyObject) -> str:
 
 
 def check_rules(rules: ReadOnlyObject) -> Sequence[ReadOnlyObject]:
-    """Return the checks of a policy, in the order of their results in the status."""
+    """Return the checks in the rules of a rollout; the status has their results in this order."""
     return rules.get("checks") or _DEFAULT_CHECKS
 
 
 def check_text(check: ReadOnlyObject) -> str:
-    """Return what a check requires.
+    """Return a text about the condition for passing a check.
 
     >>> check_text({"ready": {"within": "5m", "failing": 0}})
     'healthy within 5m, at most 0 failing'
@@ -204,7 +206,7 @@ _CHECKS = {
 
 
 def suggested_commands(rollout: ReadOnlyObject) -> Iterator[SuggestedCommand]:
-    """Yield the commands that make sense in the state of a rollout, the most useful one first."""
+    """Yield the commands that have an effect in the rollout's state, the most useful one first."""
     metadata, spec = rollout["metadata"], rollout["spec"]
     status: ReadOnlyObject = rollout.get("status") or {}
     state, name = status.get("state") or "", f"{metadata['name']} -n {metadata['namespace']}"
@@ -222,7 +224,7 @@ def suggested_commands(rollout: ReadOnlyObject) -> Iterator[SuggestedCommand]:
 
 
 def _promotion(spec: ReadOnlyObject, status: ReadOnlyObject) -> str:
-    """Return the effect of `polyver rollout promote`; empty if nothing waits for it."""
+    """Return the effect that `polyver rollout promote` would have now; empty if it has none."""
     state, number = status.get("state"), step_number(status)
     if state == RolloutState.HELD.value:
         return "start the rollout in spite of the preflight"

@@ -34,7 +34,7 @@ Event = Literal["Started", "Paused", "RolledBack", "Held", "Completed", "Aborted
 
 @part
 class TargetSelectorSpec:
-    """Labels that an object must have, all of them."""
+    """A selector for objects by their labels."""
 
     matchLabels: dict[str, str]
     """The labels; an object must have all of them."""
@@ -42,116 +42,131 @@ class TargetSelectorSpec:
 
 @part
 class PolicyTargetSpec:
-    """The lineages of a policy: one lineage by its name, or several by labels."""
+    """The lineages to which a policy applies: one lineage by its name, or several by labels."""
 
     group: Annotated[str, MinLength(1)]
     """The API group of the object that publishes the releases, such as core.oam.dev."""
     kind: Annotated[str, MinLength(1)]
     """The kind of the object, such as ComponentDefinition, Composition or BlueprintFunction."""
     name: Name | None
-    """The name of the object."""
+    """The name of the object. Either `name` or `selector` must be set."""
     selector: TargetSelectorSpec | None
-    """Labels instead of a name: the target is each object that has these labels."""
+    """Selects all objects of this kind that have certain labels. Either `name` or `selector` must
+    be set.
+    """
 
 
 @part
 class RolloutTargetSpec:
-    """The lineage of a rollout."""
+    """The lineage of a rollout, identified by the object that publishes its releases."""
 
     group: Annotated[str, MinLength(1)]
     """The API group of the object that publishes the releases."""
     kind: Annotated[str, MinLength(1)]
-    """The kind of the object."""
+    """The kind of the object that publishes the releases, such as ComponentDefinition."""
     name: Name
-    """The name of the object."""
+    """The name of the object that publishes the releases."""
 
 
 @part
 class StepPauseSpec:
-    """A pause after a step: for some time, or until a user promotes the rollout."""
+    """A pause after a step. It ends after some time, or when a user promotes the rollout."""
 
     seconds: str | None = Field(name="for", default=None)
     """The duration, such as 90s, 10m or 2h."""
     until: Literal["Approved"] | None
-    """`Approved`: until a user runs `polyver rollout promote`."""
+    """With `Approved`, the pause ends when a user runs `polyver rollout promote`."""
 
 
 @part
 class RolloutStepSpec:
-    """One step, with exactly one of share, count and labels.
+    """One step of a rollout, with exactly one of `share`, `count` and `labels`.
 
-    It adds followers to the cohort: the followers that may use the release.
+    A step adds followers to the cohort: the followers that may use the release.
     """
 
     share: str | None
-    """A share of all followers, such as 5%, chosen by a stable hash of their uid."""
+    """The share of all followers, such as 5%, that may use the release from this step on. A hash of
+    the uid selects them, so they stay the same.
+    """
     count: Annotated[int, Ge(1), Le(1_000_000_000)] | None
-    """A number of followers, chosen in the same way."""
+    """The number of followers that may use the release from this step on, selected as for `share`.
+    """
     labels: dict[str, str] | None
-    """The followers with these labels."""
+    """All followers with these labels may use the release from this step on."""
     pause: StepPauseSpec | None
     """The pause after the step."""
 
 
 @part
 class ReadyCheckSpec:
-    """The check that the followers of the cohort become healthy in time."""
+    """A check that passes when the followers in the cohort are healthy with the release."""
 
     within: str | None
     """The duration after which followers that are not healthy count as failing. Default: 10m."""
     failing: Count | None
-    """The number of followers that may fail. Default: 0."""
+    """The maximum number of failing followers with which the check passes. Default: 0."""
     minimum: Minimum | None
-    """A step waits until so many of the followers that it adds are healthy or fail. Default: 1."""
+    """The check waits until at least this number of the followers that the step adds are healthy or
+    have failed. Default: 1.
+    """
 
 
 @part
 class ErrorsCheckSpec:
-    """The check that few calls with the release fail."""
+    """A check that passes while only a small share of the calls with the release fail."""
 
     max: str
-    """The largest share of failed calls, such as 1%."""
+    """The maximum share of failed calls, such as 1%, with which the check passes."""
     minimum: Minimum | None
-    """The number of calls for which the check waits. Default: 1."""
+    """The check waits until there are at least this number of calls with the release. Default: 1.
+    """
 
 
 @part
 class LatencyCheckSpec:
-    """The check that calls with the release are not much slower than calls with other releases."""
+    """A check that compares the latency of calls with this release and with other releases."""
 
     p99: str
-    """The largest ratio of the 99th percentiles of the durations, such as 2x."""
+    """The maximum factor, such as 2x, by which the 99th percentile of durations may be larger with
+    the release than with other releases.
+    """
     minimum: Minimum | None
-    """The check waits for so many calls with the release, and with other releases. Default: 1."""
+    """The check waits until there are at least this number of calls with the release, and as many
+    with other releases. Default: 1.
+    """
 
 
 @part
 class PrometheusCheckSpec:
-    """The check that all values in the result of a Prometheus query are within limits."""
+    """A check that passes if all values in the result of a Prometheus query are within limits."""
 
     address: str
     """The URL of Prometheus, such as http://prometheus.monitoring:9090."""
     query: str
     """The query, whose result is a scalar or a vector."""
     below: float | None
-    """All values of the result must be smaller than this."""
+    """Each value of the result must be smaller than this number."""
     above: float | None
-    """All values of the result must be larger than this."""
+    """Each value of the result must be larger than this number."""
 
 
 @part
 class HttpCheckSpec:
-    """The check that a URL answers with a status."""
+    """A check that passes if the response of a URL has the expected HTTP status code."""
 
     url: str
-    """The URL, which is requested with GET."""
+    """The URL. polyver sends GET requests to it."""
     status: Annotated[int, Ge(100), Le(599)] | None
-    """The expected status. Default: 200."""
+    """The expected HTTP status code. Default: 200."""
 
 
 @part
 class RolloutCheckSpec:
-    """One check, which is evaluated during and after each step."""
+    """One check, which polyver evaluates during and after each step.
+
+    Exactly one field must be set.
+    """
 
     ready: ReadyCheckSpec | None
     errors: ErrorsCheckSpec | None
@@ -162,98 +177,99 @@ class RolloutCheckSpec:
 
 @part
 class PreflightLimitsSpec:
-    """The limits with which a rollout may take its first step."""
+    """The limits that the result of a preflight must not exceed before the first step."""
 
     failures: Count | None
-    """The number of followers that may fail with the release. Default: 0."""
+    """The maximum number of followers for which the release fails. Default: 0."""
     deletions: Count | None
-    """The number of followers that may lose objects. Default: 0."""
+    """The maximum number of followers that would lose objects. Default: 0."""
     sample: int | str | None
-    """The number of followers that the preflight tries, or `all`. Default: 1000."""
+    """The number of followers with which the preflight tries the release, or `all`. Default: 1000.
+    """
 
 
 @part
 class RolloutWindowSpec:
-    """A time of the week in which steps may start."""
+    """A period, on some days of the week, in which steps may start."""
 
     days: list[Day] | None
-    """The days. Default: every day."""
+    """The days of the week on which the window opens. Default: every day."""
     start: str = Field(name="from")
     """The time at which the window opens: "09:00"."""
     end: str = Field(name="to")
     """The time at which the window closes: "16:00"."""
     timezone: str | None
-    """The time zone: Europe/Berlin. Default: UTC."""
+    """The time zone of `from` and `to`, such as Europe/Berlin. Default: UTC."""
 
 
 @part
 class RolloutNotificationSpec:
-    """A URL to which polyver posts events of rollouts as JSON."""
+    """A URL to which polyver sends events of rollouts as JSON, with POST requests."""
 
     url: str
-    """The URL."""
+    """The URL. polyver sends POST requests to it."""
     on: list[Event] | None
-    """The events that are posted. Default: all of them."""
+    """The events to send, such as `RolledBack`. Default: all events."""
 
 
 @part
 class PreflightExampleStatus:
-    """One object of a group, before and after the change."""
+    """An example of a change: one object, and its difference with the release."""
 
     dependent: str
-    """The follower that has the object."""
+    """The name of the follower that has the object."""
     object: str
     """The kind, namespace, name and API version of the object."""
     diff: str
-    """The changed lines; the data of Secrets is hidden."""
+    """The changed lines of the object in YAML. The data of Secrets is hidden."""
 
 
 @part
 class PreflightGroupStatus:
-    """Followers whose objects change in the same way."""
+    """A group of followers whose objects would change in the same way."""
 
     change: str
     """The kind of the objects, and the fields that change."""
     dependents: int
-    """The number of followers."""
+    """The number of followers in the group."""
     names: list[str] | None
-    """The names of followers."""
+    """The names of followers in the group. The status of a Rollout has at most 10 of them."""
     example: PreflightExampleStatus | None
-    """One of the changes."""
+    """One of the changed objects of the group."""
 
 
 @part
 class PreflightFailureStatus:
-    """Followers for which the release fails for the same reason."""
+    """A group of followers for which the release fails with the same message."""
 
     message: str
-    """The reason."""
+    """The error message."""
     dependents: int
-    """The number of followers."""
+    """The number of followers in the group."""
     names: list[str] | None
-    """The names of followers."""
+    """The names of followers in the group. The status of a Rollout has at most 10 of them."""
 
 
 @part
 class PreflightStatus:
-    """The effect of a release on its followers."""
+    """The result of a preflight: how the release would affect the followers."""
 
     unchanged: int
-    """The number of followers whose objects stay the same."""
+    """The number of followers whose objects would stay the same."""
     changed: int
-    """The number of followers whose objects change."""
+    """The number of followers whose objects would change."""
     loses: int
     """The number of followers that would lose objects."""
     fails: int
-    """The number of followers for which the release fails."""
+    """The number of followers for which the release would fail."""
     groups: list[PreflightGroupStatus] | None
-    """The changes, grouped by their shape."""
+    """The changed followers, grouped by the kind of the objects and the fields that change."""
     failures: list[PreflightFailureStatus] | None
-    """The failures, grouped by their message."""
+    """The failed followers, grouped by the error message."""
     report: str | None
-    """The name of the RolloutReport with all groups and all names."""
+    """The name of the RolloutReport that has all groups and all names of followers."""
     note: str | None
-    """The reason why something is missing."""
+    """The reason why groups or names are missing in this result, if some are missing."""
 
 
 @POLICIES.version(
@@ -265,21 +281,23 @@ class PreflightStatus:
     ],
 )
 class RolloutPolicyV1Alpha1:
-    """The steps and checks with which every new release of some lineages reaches its users."""
+    """The steps and checks with which polyver rolls out each new release of some lineages."""
 
     class Spec:
         targets: list[PolicyTargetSpec]
         """The lineages to which the policy applies."""
         preflight: PreflightLimitsSpec | None
-        """The limits with which a rollout may take its first step."""
+        """The limits that the result of the preflight must not exceed before the first step."""
         steps: list[RolloutStepSpec]
-        """The steps; the last one is {share: 100%}."""
+        """The steps, in order. The last step must be {share: 100%}."""
         checks: list[RolloutCheckSpec] | None
         """The checks. Default: {ready: {within: 10m, failing: 0}}."""
         onFailure: Literal["Rollback", "Pause"] | None
-        """The reaction to a failed check. Default: Rollback."""
+        """What polyver does if a check fails: roll the release back, or pause the rollout. Default:
+        Rollback.
+        """
         windows: list[RolloutWindowSpec] | None
-        """The times in which steps may start. Default: always."""
+        """The periods in which steps may start. Default: at any time."""
         notify: list[RolloutNotificationSpec] | None
         """The URLs to which polyver posts events of the rollouts."""
 
@@ -313,31 +331,39 @@ class RolloutPolicyV1Alpha1:
     ],
 )
 class RolloutV1Alpha1:
-    """One release on its way to its users."""
+    """The rollout of one release: polyver lets more followers use the release in each step."""
 
     class Spec:
         class PolicyReference:
             name: Name
 
         target: RolloutTargetSpec
-        """The lineage: the object that publishes the releases."""
+        """The lineage of the release."""
         to: Annotated[str, MinLength(1)]
-        """The release: a version, or the name of a revision."""
+        """The release to roll out: a version, or the name of a revision."""
         policyRef: PolicyReference | None
-        """The policy, in the namespace of the rollout, whose rules are copied at the start."""
+        """The RolloutPolicy, in the namespace of the Rollout, whose steps, checks and other rules
+        the rollout uses. polyver copies them to the status when the rollout starts.
+        """
         preflight: PreflightLimitsSpec | None
         steps: list[RolloutStepSpec] | None
-        """The steps, if the rollout has no `policyRef`."""
+        """The steps, for a rollout without `policyRef`."""
         checks: list[RolloutCheckSpec] | None
         onFailure: Literal["Rollback", "Pause"] | None
         windows: list[RolloutWindowSpec] | None
         notify: list[RolloutNotificationSpec] | None
         paused: bool | None
-        """True: no step starts. Checks and the rollback go on."""
+        """If true, no further step starts. polyver continues to evaluate the checks and to react to
+        failed ones.
+        """
         approvedStep: Count | None
-        """The pauses of all steps up to this one are approved; 0 approves only the preflight."""
+        """The number of the last approved step: polyver ends the pauses of this step and of all
+        earlier ones. 0 approves only the result of the preflight.
+        """
         aborted: bool | None
-        """True: the release is taken back."""
+        """If true, polyver ends the rollout, and its followers return to the releases that they
+        used before.
+        """
 
     class Status:
         class Condition:
@@ -350,19 +376,23 @@ class RolloutV1Alpha1:
 
         class Dependents:
             total: int
-            """All followers that would move to the release."""
+            """The number of followers that would use the release if all of them might use it."""
             cohort: int
-            """The followers that may use the release."""
+            """The number of followers that may use the release. All other fields except `total`
+            count only these followers.
+            """
             moved: int
             healthy: int
             failing: int
             held: int
             waiting: int
-            """The followers of the cohort that have not tried the release yet."""
+            """The number of followers that have not tried the release yet."""
             idle: int | None
-            """The followers of the cohort that have not run with the release yet."""
+            """The number of followers that nobody has run with the release yet. Only blueprints can
+            be idle.
+            """
             running: int | None
-            """The followers of the cohort whose first run with the release has not ended yet."""
+            """The number of followers whose first run with the release has not ended yet."""
 
         class Check:
             name: str
@@ -378,7 +408,7 @@ class RolloutV1Alpha1:
         class Notification:
             event: Event
             notify: int
-            """The number of the entry in `notify`, from 0."""
+            """The index of the entry in the rule `notify`; the first entry is 0."""
             step: int
             time: Time
             message: str | None
@@ -388,28 +418,34 @@ class RolloutV1Alpha1:
             labels: list[dict[str, str]] | None
 
         state: str | None
-        """Preflight, Progressing, Paused, Completed, Held, RolledBack, Aborted or Superseded."""
+        """The state: Preflight, Progressing, Paused, Completed, Held, RolledBack, Aborted or
+        Superseded.
+        """
         step: str | None
-        """The step in progress, of all steps, such as 2/4."""
+        """The number of the current step and the number of all steps, such as 2/4."""
         progress: str | None
-        """The number of healthy followers, of all in the cohort, such as 12/40."""
+        """The number of healthy followers and the number of followers in the cohort, such as 12/40.
+        """
         reason: str | None
         """The reason why the rollout is in this state, as a sentence."""
         dependents: Dependents | None
         policy: dict[str, Any] | None
-        """The steps, checks and other rules as they were at the start."""
+        """The steps, checks and other rules, as they were when the rollout started."""
         preflight: PreflightStatus | None
-        """The result of the preflight: at most 20 groups, with 10 names each."""
+        """The result of the preflight, with at most 20 groups and 20 failures, and 10 names in
+        each.
+        """
         checks: list[Check] | None
-        """The latest result of each check."""
+        """The latest result of each check, in the order of the checks in `policy`."""
         exposure: Exposure | None
-        """The followers that may use the release."""
+        """The share and the labels that select the followers that may use the release."""
         memory: dict[str, Any] | None
-        """What the controller needs to continue after a restart."""
+        """Internal data of the controller, such as times, with which it continues after a restart.
+        """
         notifications: list[Notification] | None
         """The notifications that have not been sent yet."""
         history: list[Entry] | None
-        """The changes of the state, oldest first."""
+        """The states and steps that the rollout has gone through, the oldest first."""
         conditions: Annotated[list[Condition], ListMap("type")] | None
 
     spec: Spec
@@ -427,7 +463,7 @@ class RolloutV1Alpha1:
     ],
 )
 class RolloutReportV1Alpha1:
-    """The whole result of the preflight of the Rollout with the same name."""
+    """The complete result of the preflight of a Rollout. It has the same name as the Rollout."""
 
     preflight: PreflightStatus
-    """All groups of changes and of failures, with all names."""
+    """The complete result: all groups and failures, with the names of all their followers."""

@@ -17,12 +17,12 @@ __all__ = ["RolloutMetrics"]
 
 _BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 _MOST_ROLLOUTS: Final = 100
-"""The maximum number of active rollouts whose followers are reported."""
+"""The maximum number of active rollouts for which the metrics include the numbers of followers."""
 _Name = tuple[str, str]
 
 
 class RolloutMetrics:
-    """The states of rollouts, the followers of active ones, and counts since the start."""
+    """The numbers of rollouts by state, the followers of active rollouts, and failed checks."""
 
     def __init__(self) -> None:
         self.preflights = Times(_BOUNDS)
@@ -31,7 +31,7 @@ class RolloutMetrics:
         self._failed: Counter[str] = Counter()
 
     def observe_state(self, namespace: str, name: str, state: str | None) -> None:
-        """Note the state of a rollout; None if it was deleted."""
+        """Record the state of a rollout; None if the rollout was deleted."""
         if state is None:
             self._states.pop((namespace, name), None)
         else:
@@ -40,7 +40,7 @@ class RolloutMetrics:
             self._followers.pop((namespace, name), None)
 
     def observe_followers(self, namespace: str, name: str, counts: Mapping[str, int]) -> None:
-        """Note the followers of an active rollout by their state."""
+        """Record the numbers of followers of an active rollout, by their state."""
         self._followers[namespace, name] = counts
 
     def observe_checks(self, before: Iterable[CheckResult], now: Sequence[CheckResult]) -> None:
@@ -50,18 +50,18 @@ class RolloutMetrics:
         self._failed += failed
 
     def states(self) -> Mapping[str, int]:
-        """Count the rollouts by state."""
+        """Return the number of rollouts in each state."""
         found = Counter(state for state in self._states.values() if state)
         return {each.value: found[each.value] for each in RolloutState}
 
     def followers(self) -> Iterator[tuple[_Name, str, int]]:
-        """Yield the number of followers of each active rollout, for each of their states."""
+        """Yield the name of an active rollout, a state, and how many of its followers have it."""
         for name, counts in islice(sorted(self._followers.items()), _MOST_ROLLOUTS):
             for state, number in counts.items():
                 yield name, state, number
 
     def failed_checks(self) -> Mapping[str, int]:
-        """Return the number of failures of each check."""
+        """Return the number of failed checks since the start of this process, by type of check."""
         return self._failed
 
     def collector(self) -> Collector:

@@ -25,14 +25,14 @@ __all__ = [
 ROLLOUTS_ON: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rollouts")
 REPORTS_ON: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutreports")
 FREEZE: Final = "polyver-rollout-freeze"
-"""The ConfigMap in polyver's namespace that freezes all rollouts while it exists."""
+"""The name of the ConfigMap in polyver's namespace. While it exists, no rollout starts a step."""
 BLUEPRINT_FUNCTION: Final = ("polyver.dev", "BlueprintFunction")
 CLUSTER_SCOPED: Final = (
     ("apiextensions.crossplane.io", "Composition"),
     ("pkg.crossplane.io", "Function"),
     BLUEPRINT_FUNCTION,
 )
-"""Groups and kinds of lineages without a namespace."""
+"""The groups and kinds of targets that have no namespace."""
 TARGET_KINDS: Final = (
     *(
         ("core.oam.dev", kind)
@@ -45,12 +45,12 @@ TARGET_KINDS: Final = (
     ),
     *CLUSTER_SCOPED,
 )
-"""Groups and kinds of all lineages that a rollout may name."""
+"""The groups and kinds of all objects that a policy or a rollout may target."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
-    """The target of a rollout, and the requests of users in its spec."""
+    """The parsed spec of a Rollout, without its steps, checks and other rules."""
 
     lineage: LineageName
     to: str
@@ -61,14 +61,17 @@ class RolloutRequest:
 
 
 def lineage_of(target: Mapping[str, Any], namespace: str) -> LineageName:
-    """Return the lineage that a target of a policy or a rollout in a namespace names."""
+    """Return the name of the lineage in a target of a policy or of a rollout.
+
+    `namespace` is the namespace of the policy or the rollout.
+    """
     group, kind = target["group"], target["kind"]
     inside = "" if (group, kind) in CLUSTER_SCOPED else namespace
     return LineageName(group, kind, inside, target["name"])
 
 
 def request_in(obj: ReadOnlyObject) -> RolloutRequest:
-    """Read the spec of a rollout."""
+    """Parse the spec of a Rollout, without its rules."""
     spec: ReadOnlyObject = obj["spec"]
     return RolloutRequest(
         lineage_of(spec["target"], obj["metadata"].get("namespace") or SYSTEM_NAMESPACE),

@@ -1,7 +1,7 @@
-"""The notifications of a rollout: the events to report, and the documents that are posted.
+"""Notifications about a rollout: which events to send, and the JSON documents to send.
 
-A notification is stored in the status together with the state that it reports. It is removed after
-it was sent, so it is sent at least once.
+A notification is stored in the status together with the state that it reports. It is removed from
+the status after it was sent. So each notification is sent at least once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from polyver.core.rollout import RolloutProgress, RolloutState
 __all__ = ["events_between", "notice_document", "notice_id", "notice_url", "pending_notices"]
 
 _MOST: Final = 100
-"""The maximum number of notifications that wait; if there are more, the oldest are dropped."""
+"""The maximum number of unsent notifications of a rollout; the oldest ones above it are dropped."""
 _REPORTED: Final = (
     RolloutState.PAUSED,
     RolloutState.HELD,
@@ -27,7 +27,7 @@ _REPORTED: Final = (
 
 
 def events_between(before: RolloutProgress, after: RolloutProgress) -> list[str]:
-    """Return the events that a decision has caused.
+    """Return the names of the events between the progress before and after a decision.
 
     >>> events_between(RolloutProgress(), RolloutProgress(RolloutState.PROGRESSING, 1))
     ['Started']
@@ -51,9 +51,10 @@ def pending_notices(
     *,
     time: str,
 ) -> list[Object]:
-    """Return the notifications to send: those in the status, and those for new events.
+    """Return all notifications to send: the unsent ones in the status, and those for new events.
 
-    `time` identifies the decision, so it is written with fractions of a second.
+    `time` is the time of the decision. It has fractions of a second, because it is a part of the
+    identifier of a notification.
     """
     receivers: Sequence[Mapping[str, Any]] = rules.get("notify") or ()
     new = [
@@ -67,20 +68,20 @@ def pending_notices(
 
 
 def notice_id(obj: ReadOnlyObject, notice: ReadOnlyObject) -> str:
-    """Return an identifier that no other notification has."""
+    """Return an identifier that is different for each notification."""
     names = ("notify", "event", "step", "time")
     return "/".join([obj["metadata"]["uid"], *(str(notice[name]) for name in names)])
 
 
 def notice_url(obj: ReadOnlyObject, notice: ReadOnlyObject) -> str:
-    """Return the URL to which a notification is posted; empty if the rules have none."""
+    """Return the URL for a notification; empty if the rules of the rollout have no such entry."""
     receivers = (obj["status"].get("policy") or {}).get("notify") or ()
     number = notice["notify"]
     return str(receivers[number]["url"]) if 0 <= number < len(receivers) else ""
 
 
 def notice_document(obj: ReadOnlyObject, notice: ReadOnlyObject) -> Object:
-    """Return the document that is posted."""
+    """Return the JSON document to send for a notification."""
     metadata, spec = obj["metadata"], obj["spec"]
     name, message = f"{metadata['namespace']}/{metadata['name']}", notice.get("message") or ""
     return {

@@ -1,4 +1,4 @@
-"""Posts the notifications of rollouts, outside of the decisions."""
+"""Sends the notifications of rollouts in their own tasks, so that no decision waits for them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from polyver.rollouts.notices import notice_document, notice_id, notice_url
 __all__ = ["Notifier"]
 
 TRIES: Final = 5
-"""The number of attempts to send a notification."""
+"""The maximum number of attempts to send a notification."""
 PAUSES: Final = Backoff(first=1, most=30)
-"""The pauses between the attempts."""
+"""The pauses between two attempts, in seconds."""
 
 
 class Notifier:
-    """Posts notifications until a server accepts them, or too many attempts have failed."""
+    """Sends each notification until the server accepts it; gives up after `TRIES` failures."""
 
     def __init__(
         self, client: Client, requests: HttpRequests, clock: Clock, events: Events, log: Log
@@ -40,12 +40,15 @@ class Notifier:
         self._log = log
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._done: set[str] = set()
-        """Notifications that were sent or given up, and that are still in a status."""
+        """The identifiers of notifications that polyver has sent or given up, and that are not
+        removed from the status yet.
+        """
 
     async def settle(self, obj: Object, wake: Callable[[], None]) -> Object:
-        """Start to send the notifications in a status; remove those that are done from the status.
+        """Start to send the notifications in the status; remove those that are done.
 
-        Return the rollout as it is stored then. `wake` is called when a notification is done.
+        A notification is done if polyver has sent it or given it up. `wake` is called each time one
+        is done. Return the rollout as it is stored after that.
         """
         status = obj.get("status") or {}
         pending = {notice_id(obj, each): each for each in status.get("notifications") or ()}
@@ -63,7 +66,7 @@ class Notifier:
         return obj
 
     async def close(self) -> None:
-        """Cancel all attempts; another process sends the notifications that a status still has."""
+        """Cancel all attempts. The next leader sends the notifications that are still stored."""
         tasks = [*self._tasks.values()]
         for task in tasks:
             task.cancel()
@@ -90,7 +93,7 @@ class Notifier:
         wake()
 
     async def _post(self, url: str, obj: Object, notice: Object) -> str:
-        """Post a notification once; return the problem, or an empty string."""
+        """Send a notification once. Return the error message, or "" if the server accepts it."""
         body = encode_json(notice_document(obj, notice))
         try:
             answer = await self._requests.send("POST", url, json=body)

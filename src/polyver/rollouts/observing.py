@@ -1,7 +1,6 @@
-"""Observes the servers of the checks `prometheus` and `http`, outside of the decisions.
+"""Sends the requests of the checks `prometheus` and `http`, and keeps their latest results.
 
-A decision reads the last results and never waits for a server. Each check is observed in a task of
-its own.
+Each check has its own task. A decision uses the latest results, so it never waits for a server.
 """
 
 from __future__ import annotations
@@ -34,35 +33,35 @@ from polyver.rollouts.rules import RolloutCheck
 __all__ = ["CheckObserver"]
 
 EVERY: Final = 5.0
-"""Seconds between two observations of one check."""
+"""Minimum seconds between two requests for one check."""
 _LARGEST: Final = 1 << 20
-"""The maximum size of an answer of Prometheus in bytes."""
+"""Maximum size of a response of Prometheus, in bytes."""
 _LONGEST: Final = 500
-"""The maximum length of a message in the status; longer ones, from servers, are cut."""
+"""Maximum number of characters of a check's message in the status. A longer message is cut."""
 
 
 @dataclass(slots=True)
 class _Last:
-    """The last observation of one check."""
+    """The latest result of one check."""
 
     result: CheckResult
     failures: int = 0
-    """The number of failures in a row."""
+    """Number of consecutive failures up to this result."""
 
 
 @dataclass(slots=True)
 class _Observed:
-    """The observations of one rollout in one step."""
+    """The results and running requests of all checks of one rollout, in its current step."""
 
     step: int
     has_moved: bool = False
-    """True if the whole cohort has moved."""
+    """True if each follower in the cohort has tried the release."""
     last: dict[int, _Last] = field(default_factory=dict)
     asked_at: dict[int, float] = field(default_factory=dict)
     tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     def observe_anew(self) -> None:
-        """Stop running observations, and forget results that passed; failures still count."""
+        """Cancel running requests, and delete the results `Passed`; failures still count."""
         self.cancel()
         self.asked_at.clear()
         self.last = {
@@ -76,7 +75,7 @@ class _Observed:
 
 
 class CheckObserver:
-    """Observes the servers of the checks of all rollouts."""
+    """Evaluates the checks `prometheus` and `http` of all rollouts in the background."""
 
     def __init__(self, requests: HttpRequests, clock: Clock, log: Log) -> None:
         self._requests = requests
@@ -93,10 +92,10 @@ class CheckObserver:
         has_moved: bool,
         wake: Callable[[], None],
     ) -> Mapping[int, CheckResult]:
-        """Return the last results of checks in a step, by their numbers; start observations.
+        """Return the latest results in a step, by the index of the check, and start due requests.
 
-        Each check is observed every `EVERY` seconds. It passes only with an observation that began
-        after the cohort had moved. `wake` is called after each observation.
+        `has_moved` is True if each follower in the cohort has tried the release; a check passes
+        only with a request that was sent after that. `wake` is called after each request.
         """
         known = self._observed.get(key)
         if known is None or known.step != step:
@@ -114,13 +113,13 @@ class CheckObserver:
         }
 
     def forget(self, key: object) -> None:
-        """Stop the observations of a rollout."""
+        """Cancel the requests for a rollout, and delete its results."""
         known = self._observed.pop(key, None)
         if known is not None:
             known.cancel()
 
     async def close(self) -> None:
-        """Stop all observations."""
+        """Cancel all requests."""
         tasks = [task for each in self._observed.values() for task in each.tasks.values()]
         for key in [*self._observed]:
             self.forget(key)
@@ -147,7 +146,7 @@ class CheckObserver:
         check: PrometheusCheck | HttpCheck,
         wake: Callable[[], None],
     ) -> None:
-        """Observe a check once."""
+        """Send the request of a check once, and store the result."""
         try:
             result = await self._result(check)
         except Exception as error:

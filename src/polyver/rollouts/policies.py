@@ -1,4 +1,4 @@
-"""Decisions about policies: the releases to open, and the rollouts to start and delete."""
+"""Decides for a policy which releases to open, and which rollouts to create and delete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 KEPT: Final = 20
-"""The number of finished rollouts of a lineage that are kept."""
+"""The maximum number of finished Rollouts that polyver keeps for each lineage."""
 
 
 def older_policy(
@@ -29,7 +29,7 @@ def older_policy(
     lineages: Mapping[LineageName, Mapping[str, str]],
     others: Sequence[ReadOnlyObject],
 ) -> str:
-    """Return a message about an older policy of one of the lineages; empty if there is none."""
+    """Return a message if an older policy targets one of these lineages; otherwise ""."""
     mine = _age(policy)
     for other in sorted(others, key=_age):
         for lineage, labels in sorted(lineages.items()):
@@ -44,9 +44,9 @@ def _age(policy: ReadOnlyObject) -> tuple[str, str]:
 
 
 def unmarked_releases(releases: Sequence[ReleaseObject]) -> Iterator[tuple[ReleaseObject, bool]]:
-    """Yield each release without the annotation of a gate; True if the policy closes it.
+    """Yield each release without a gate annotation, with True if the policy must close it.
 
-    If no release has the annotation, or only newer ones have it, the release is older than the
+    A release must be closed if an older release has the annotation. Otherwise it is older than the
     policy, and is opened.
     """
     after = False
@@ -74,15 +74,15 @@ def releases_to_start(
 
 
 def _is_rollout(name: str, lineage: LineageName, release: str) -> bool:
-    """Report whether `name`, from a gate, names a rollout of the release and not a policy."""
+    """Report whether `name`, the name in a gate, is the name of a rollout and not of a policy."""
     first = rollout_name(lineage, release)
     return name == first or (name.startswith(f"{first}-") and name.rpartition("-")[2].isdecimal())
 
 
 def surplus_rollouts(finished: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the names of the finished rollouts to delete: all but the newest `KEPT`.
+    """Return the names of the finished rollouts to delete: all except the newest `KEPT` ones.
 
-    Each rollout is a pair of its creation time and its name.
+    Each rollout in `finished` is a pair of its creation time and its name.
 
     >>> surplus_rollouts((f"2030-01-{day:02}", f"web-1.0.{day}") for day in range(1, 23))
     ['web-1.0.1', 'web-1.0.2']
@@ -107,7 +107,7 @@ def rollout_name(lineage: LineageName, release: str) -> str:
 
 
 def unused_name(name: str, used: Collection[str]) -> str:
-    """Return a name for a rollout that no other one has.
+    """Return `name`, or `name` with a number at its end if another rollout has this name.
 
     >>> unused_name("web-1.2.5", ["web-1.2.5", "web-1.2.5-2"])
     'web-1.2.5-3'

@@ -1,4 +1,4 @@
-"""Stores the whole results of preflights in RolloutReports."""
+"""Stores the complete results of preflights in RolloutReports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["store_report"]
 
 
 async def store_report(client: Client, rollout: ReadOnlyObject, data: ReadOnlyObject) -> Object:
-    """Store the whole result of a preflight; return the fields of the status that name it.
+    """Store the complete result of a preflight in a RolloutReport.
 
-    If it cannot be stored, the rollout does not wait for it: the status then has the reason.
+    Return fields for the result in the status of the Rollout: `report` with the name of the
+    RolloutReport or, if it cannot be stored, `note` with the reason.
     """
     wanted, metadata = report_object(rollout, data), rollout["metadata"]
     try:

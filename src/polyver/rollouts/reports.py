@@ -1,6 +1,7 @@
-"""The result of a preflight as data: the whole, and the part of it that the status has.
+"""The result of a preflight as dictionaries: the complete result, and a shorter one for the status.
 
-The whole is in a RolloutReport, because it can be too large for a status. Both have the same form.
+The complete result is stored in a RolloutReport, because it can be too large for a status. Both
+have the same fields.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ __all__ = ["counts_text", "preflight_data", "preflight_summary", "report_counts"
 
 _COUNTS: Final = ("unchanged", "changed", "loses", "fails")
 _GROUPS, _NAMES, _TEXT = 20, 10, 2_000
-"""Limits of the status: groups, names in each, and characters of the text of a group."""
+"""Limits of the result in the status: groups, names in each group, characters of a group's text."""
 _LARGEST: Final = 800 * 1024
-"""The size of the whole, in bytes of JSON; an API server refuses objects above about 1.5 MiB."""
+"""Maximum size of the complete result, in bytes of JSON. API servers refuse objects above about 1.5
+MiB.
+"""
 
 
 def report_counts(data: ReadOnlyObject) -> OutcomeCounts:
@@ -35,10 +38,10 @@ def counts_text(data: ReadOnlyObject) -> str:
 
 
 def preflight_data(report: PreflightReport, *, largest: int = _LARGEST) -> Object:
-    """Return the whole result: all groups and failures, with all names.
+    """Return the complete result of a preflight: all groups and failures, with all names.
 
-    If it is larger than `largest`, failures, then groups, then names are left out, and `note`
-    has their numbers. Each group keeps at least its first names.
+    If it would be larger than `largest` bytes of JSON, some failures, groups and names are left
+    out, and `note` has their numbers. A group that is not left out has at least its first 10 names.
     """
     room = _Room(largest // 2)
     failures = room.taken(map(_failure, report.failures))
@@ -61,7 +64,7 @@ def preflight_data(report: PreflightReport, *, largest: int = _LARGEST) -> Objec
 
 
 def preflight_summary(data: ReadOnlyObject) -> Object:
-    """Return the part of a result for the status: the counts, and the largest groups."""
+    """Return the result for the status: the counts, and the first groups, failures and names."""
     groups, failures = (
         [_shortened(each) for each in (data.get(name) or ())[:_GROUPS]]
         for name in ("groups", "failures")
@@ -70,7 +73,7 @@ def preflight_summary(data: ReadOnlyObject) -> Object:
 
 
 def report_object(rollout: ReadOnlyObject, data: ReadOnlyObject) -> Object:
-    """Return the RolloutReport with the whole result; it is deleted with its Rollout."""
+    """Return the RolloutReport with the complete result. Its owner is the Rollout."""
     named = rollout["metadata"]
     version = f"{GROUP}/v1alpha1"
     owner = {"apiVersion": version, "kind": ROLLOUTS.kind, "name": named["name"]}
@@ -126,13 +129,13 @@ def _note(missing: dict[str, int], largest: int) -> str:
 
 
 class _Room:
-    """The number of bytes of JSON that are left."""
+    """The number of bytes of JSON that may still be added to a result."""
 
     def __init__(self, left: int) -> None:
         self.left = left
 
     def taken(self, entries: Iterable[Any]) -> list[Any]:
-        """Return the first entries, as many as there is room for."""
+        """Return the first entries, as many as fit into the bytes that are left."""
         found = []
         for each in entries:
             size = len(encode_json(each)) + 1

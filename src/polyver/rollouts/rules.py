@@ -1,6 +1,6 @@
-"""The rules of a rollout, read from the spec of a RolloutPolicy or of a Rollout.
+"""Parses and validates the rules of a rollout, in the spec of a RolloutPolicy or of a Rollout.
 
-Everything is checked here once: durations, shares, factors, windows and URLs. An error names the
+The rules are the steps, checks, preflight limits, windows and notifications. An error names the
 path of the field.
 """
 
@@ -40,13 +40,15 @@ __all__ = [
 T = TypeVar("T")
 _Data = Mapping[str, Any]
 RULES: Final = ("preflight", "steps", "checks", "onFailure", "windows", "notify")
-"""The fields of a policy that a rollout may have, too, and that are copied at its start."""
+"""The fields that a policy and a rollout without a policy have in common. polyver copies them to
+the status of the rollout when it starts.
+"""
 ALL: Final = "all"
 _SAMPLE: Final = 1000
 
 
 class InvalidRolloutRules(PolyverError):
-    """A field of a policy or a rollout that cannot be executed."""
+    """A field of a policy or a rollout is invalid."""
 
 
 RolloutCheck = ReadyCheck | ErrorsCheck | LatencyCheck | PrometheusCheck | HttpCheck
@@ -54,11 +56,11 @@ RolloutCheck = ReadyCheck | ErrorsCheck | LatencyCheck | PrometheusCheck | HttpC
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A URL to which some events are posted."""
+    """A URL to which polyver sends some events of the rollout."""
 
     url: str
     on: frozenset[str] = frozenset()
-    """The names of the events; all of them if it is empty."""
+    """The names of the events to send; empty for all events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,18 @@ class RolloutRules:
     checks: tuple[RolloutCheck, ...] = (DEFAULT_CHECK,)
     limits: PreflightLimits = field(default_factory=PreflightLimits)
     sample: int | None = _SAMPLE
-    """The number of followers that the preflight tries; None for all."""
+    """The number of followers with which the preflight tries the release; None for all followers.
+    """
     on_failure: OnFailure = "Rollback"
     windows: tuple[Window, ...] = ()
     notify: tuple[Notification, ...] = ()
 
 
 def read_rules(spec: _Data, *, at: str = "spec") -> tuple[RolloutRules | None, list[PolyverError]]:
-    """Read the rules of a policy or a rollout; return them (None if invalid), and all errors."""
+    """Parse the rules in a spec. Return them, and all errors.
+
+    If there are errors, the first value is None. `at` is the path of the spec for errors.
+    """
     problems: list[PolyverError] = []
 
     def each(name: str, read: Callable[[_Data, str], T]) -> tuple[T, ...]:
@@ -113,7 +119,10 @@ def read_rules(spec: _Data, *, at: str = "spec") -> tuple[RolloutRules | None, l
 
 
 def call_problems(rules: RolloutRules, kind: str, *, at: str = "spec") -> list[PolyverError]:
-    """Return an error for each check that counts calls; releases of this kind are not called."""
+    """Return an error for each check of the type errors or latency.
+
+    The caller uses it for a kind `kind` whose releases are not called.
+    """
     counted = {ErrorsCheck: "errors", LatencyCheck: "latency"}
     return [
         InvalidRolloutRules(

@@ -1,4 +1,4 @@
-"""The status of a rollout: its stored progress, and the fields that users read."""
+"""Converts the progress of a rollout to the status of the Rollout, and reads it from there."""
 
 from __future__ import annotations
 
@@ -32,18 +32,21 @@ _LONGEST_HISTORY: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class RolloutObservation:
-    """The observations for a decision, as far as the status shows them."""
+    """The part of the status that does not come from the plan, such as counts and check results."""
 
     counts: CohortCounts
     checks: Sequence[CheckResult]
     rules: ReadOnlyObject
-    """The fields of the policy, or of the rollout itself, as they were at the start."""
+    """The rules of the policy, or of the rollout itself, as they were when the rollout started."""
     steps: int
     preflight: ReadOnlyObject | None
 
 
 def progress_in(status: ReadOnlyObject) -> RolloutProgress:
-    """Read the progress of a rollout from its status; without a state, that of a new rollout."""
+    """Read the progress of a rollout from its status.
+
+    If the status has no state, return the progress of a new rollout.
+    """
     memory: Mapping[str, Any] = status.get("memory") or {}
     if not status.get("state"):
         return RolloutProgress()
@@ -88,7 +91,7 @@ def _memory(progress: RolloutProgress) -> dict[str, Any]:
 def rollout_status(
     obj: ReadOnlyObject, plan: RolloutPlan, observed: RolloutObservation, *, now: datetime
 ) -> Object:
-    """Return the status that a rollout should have after a decision."""
+    """Return the complete status of a rollout after a decision."""
     before: ReadOnlyObject = obj.get("status") or {}
     progress, counts = plan.progress, observed.counts
     state = progress.state.value
@@ -121,7 +124,7 @@ def rollout_status(
 
 
 def dependents_data(counts: CohortCounts) -> dict[str, int]:
-    """Return the numbers of followers as the status has them."""
+    """Convert the numbers of followers to the field `dependents` of the status."""
     found = asdict(counts)
     for name in ("idle", "running"):  # only for followers that somebody has to run
         if not found[name]:
@@ -135,7 +138,7 @@ def _exposure(exposure: Exposure) -> dict[str, Any]:
 
 
 def _history(before: ReadOnlyObject, progress: RolloutProgress, now: str) -> list[Any]:
-    """Return the history, with one more entry if the state or the step is new."""
+    """Return the history, with a new entry at its end if the state or the step has changed."""
     known = [*(before.get("history") or ())]
     entry = {"time": now, "state": progress.state.value, "step": progress.step}
     last = known[-1] if known else {}

@@ -1,4 +1,4 @@
-"""The times of the week in which steps of rollouts may start.
+"""The windows of a rollout: the periods of a week in which its steps may start.
 
 >>> window = Window(frozenset(range(4)), 9 * 60, 16 * 60, "Europe/Berlin")
 >>> monday_noon = datetime(2026, 11, 16, 11, tzinfo=UTC)
@@ -22,21 +22,21 @@ __all__ = ["InvalidWindow", "Window", "is_open", "next_opening", "read_window"]
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _TIME: Final = re.compile(r"([01]\d|2[0-4]):([0-5]\d)")
 _MINUTES: Final = 8 * 24 * 60
-"""The minutes in which every window opens at least once: a week, and a day as a margin."""
+"""A number of minutes in which every window opens at least once: one week and one day."""
 
 
 class InvalidWindow(PolyverError):
-    """A window that never opens, or that cannot be read."""
+    """The spec of a window is invalid, or the window never opens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One time of the day on some days, in a time zone; it may pass midnight."""
+    """A period of the day on some days of the week, in a time zone. It may end on the next day."""
 
     days: frozenset[int]
-    """The days on which it opens; Monday is 0."""
+    """The days of the week on which the window opens; Monday is 0."""
     start: int
-    """The minute of the day at which it opens."""
+    """The time at which the window opens, in minutes since midnight."""
     end: int
     timezone: str = "UTC"
 
@@ -52,7 +52,7 @@ class Window:
 
 
 def read_window(entry: Mapping[str, Any], at: str) -> Window:
-    """Read one window of a policy; raise an error with the path of an invalid field."""
+    """Parse one window of a policy. Raise InvalidWindow with the path of an invalid field."""
     days = entry.get("days") or _DAYS
     start, end = (_minute(entry[name], f"{at}.{name}") for name in ("from", "to"))
     if start == end:
@@ -78,12 +78,12 @@ def _minute(text: str, at: str) -> int:
 
 
 def is_open(windows: Sequence[Window], moment: datetime) -> bool:
-    """Report whether a step may start at a moment; without windows, it always may."""
+    """Report whether a step may start at this time. Without windows, a step may always start."""
     return not windows or any(each.includes(moment) for each in windows)
 
 
 def next_opening(windows: Sequence[Window], moment: datetime) -> datetime | None:
-    """Return the first minute from a moment on at which a window is open; None if none opens."""
+    """Return the first minute from `moment` on with an open window; None if there is none."""
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     for minutes in range(_MINUTES):
         each = first + timedelta(minutes=minutes)

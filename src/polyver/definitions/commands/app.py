@@ -182,10 +182,10 @@ def _target(name: str, history: Sequence[RecordedRevision], to: str) -> Recorded
 
 
 async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
-    """Raise RequestRefused if the rollback to the revision `target` would not work.
+    """Raise RequestRefused if the application cannot return to the revision `target`.
 
-    It does not work if a reference would not resolve, or if the application would keep other
-    versions until publishVersion changes.
+    This is the case if one of its references would not resolve, or if polyver would keep its
+    current versions until the annotation publishVersion changes.
     """
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)

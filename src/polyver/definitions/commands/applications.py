@@ -70,7 +70,7 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
 
 
 def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
-    """Return the failed move of a reference that kept its release because of this failure.
+    """Return the failed move that made a reference keep its release.
 
     Return None if no move failed, or if the reference has a lock.
     """

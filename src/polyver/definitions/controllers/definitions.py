@@ -266,7 +266,7 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Emit an event for each version that is removed by force.
+        """Emit an event for each version that is removed although applications use it.
 
         The caller removes the versions after this, so no event is lost if polyver stops in between.
         """
@@ -297,9 +297,9 @@ class DefinitionController(Controller[DefinitionKey]):
                     raise
 
     async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
-        """Copy the annotation that allows deletion from a definition to its newest revision.
+        """Copy the annotation `polyver.dev/allow-deletion` of a definition to its newest revision.
 
-        A revision that already has the annotation is not changed.
+        Do nothing if the definition lacks the annotation, or if the revision already has it.
         """
         allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
         newest = newest_of(decision.after)
@@ -323,8 +323,8 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> None:
         """Add the finalizer to each revision that applications use; remove it from the others.
 
-        The definition has the finalizer if applications use any of its revisions. A version that
-        may be removed by force counts as unused.
+        The definition itself gets the finalizer if applications use at least one of its revisions.
+        The versions in `forced` count as unused, because the user allows to remove them.
         """
         used = {*users_in(self._uses.ways(key), lineage)}
         used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
@@ -351,7 +351,7 @@ class DefinitionController(Controller[DefinitionKey]):
         status: Mapping[str, Any],
         key: DefinitionKey,
     ) -> None:
-        """Add the adoption of each version to a status. Write the status if it has changed."""
+        """Write the status, with the numbers of followers of each version, if it has changed."""
         self._counted_at[key] = self._clock.time()
         metadata = obj["metadata"]
         wanted = {**obj, "status": status}

@@ -232,7 +232,7 @@ class _Rendering:
 
 
 def _text(template: str, given: TemplateInput) -> str:
-    """Add the parameters, the context, and all fields that polyver may query, to a template."""
+    """Return a template with the parameters, the context and the fields to query added to it."""
     try:
         parameters, context = (
             encode_json(each).decode() for each in (given.parameters, given.context)

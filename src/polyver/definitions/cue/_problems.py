@@ -32,7 +32,8 @@ class _Problem:
     path: Path
     text: str
     line: int = 0
-    """First line of the template among the positions of the message; 0 if there is none."""
+    """The first line number in the template that `cue` names for the message; 0 if it names none.
+    """
 
 
 def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:

@@ -60,7 +60,8 @@ class Component:
     type: str
     """The ComponentDefinition, with an optional version selector: `web`, `web@1.2`, `web@1.2.3`."""
     externalRevision: str | None
-    """The name of a revision that is managed elsewhere."""
+    """A revision name that the user chooses for the component. polyver does not support this field.
+    """
     properties: Object | None
     """The parameters of the component."""
     dependsOn: list[str] | None
@@ -139,7 +140,7 @@ class FailedApplicationMove:
     """One word for programs: `RenderFailed`, `WouldDelete`, and so on."""
     message: str
     since: Time
-    """The time of the first of these failures."""
+    """The time of the first failure with this message."""
     inputs: str
     """A digest of the inputs of the failed attempt. If an input changes, polyver tries again."""
 
@@ -256,21 +257,26 @@ class Application:
         resolutions: list[DefinitionResolution] | None
         """The version that each reference uses, and the reason for it."""
         publishVersion: str | None
-        """The value of the annotation `app.oam.dev/publishVersion` when these versions were chosen.
+        """The value of the annotation `app.oam.dev/publishVersion` when the versions in
+        `resolutions` were chosen.
         """
         latestRevision: Revision | None
-        """The ApplicationRevision that records these versions."""
+        """The name, number and hash of the ApplicationRevision that records the versions in
+        `resolutions`.
+        """
         components: list[Reference] | None
         services: list[Service] | None
         """The health of each component."""
         workflow: Object | None
-        """The progress of the workflow."""
+        """The progress of the workflow. polyver does not set this field, because it executes no
+        workflows.
+        """
         appliedResources: list[AppliedResource] | None
         """The objects that polyver applied for the application."""
         appliedDigest: str | None
         """A digest of the inputs from which the applied objects were rendered."""
         policy: list[Object] | None
-        """The state of the policies."""
+        """The state of the policies. polyver does not set this field."""
 
     spec: ApplicationSpec | None
     status: Status | None

@@ -196,7 +196,7 @@ class TraitSpec(_Release):
     """One version of a trait definition."""
 
     definitionRef: DefinitionReference | None
-    """The kind of the trait's objects."""
+    """The CustomResourceDefinition for the kind of the trait's objects."""
     revisionEnabled: bool | None
     """Whether the trait supports revisions of components."""
     workloadRefPath: str | None
@@ -225,7 +225,7 @@ class PolicySpec(_Release):
     """One version of a policy definition."""
 
     definitionRef: DefinitionReference | None
-    """The kind of the policy's objects."""
+    """The CustomResourceDefinition for the kind of the policy's objects."""
     manageHealthCheck: bool | None
     """Whether the policy manages the health check."""
     scope: str | None
@@ -241,7 +241,7 @@ class WorkflowStepSpec(_Release):
     """One version of a workflow step definition."""
 
     definitionRef: DefinitionReference | None
-    """The kind of the step's objects."""
+    """The CustomResourceDefinition for the kind of the step's objects."""
 
 
 @part
@@ -258,7 +258,7 @@ class OamCondition:
 
 @part
 class Revision:
-    """A reference to a revision."""
+    """The name, number and hash of a revision."""
 
     name: str
     revision: Number
@@ -321,7 +321,7 @@ class PublishedVersion:
     allowDeletion: bool | None
     """Whether a move to this version may delete objects of applications."""
     adoption: VersionAdoption | None
-    """Numbers of the references that follow this version."""
+    """The numbers of followers of this version, by their state."""
 
 
 @part
@@ -335,7 +335,7 @@ class DefinitionStatus:
     configMapRef: str | None
     """The name of the ConfigMap with the schema of the definition's parameters."""
     latestRevision: Revision | None
-    """The revision of the newest version."""
+    """The name, number and hash of the DefinitionRevision of the newest version."""
     versions: list[PublishedVersion] | None
     """All versions that are or were published, the newest first."""
 

@@ -51,7 +51,10 @@ GatePolicy = Literal["refuse", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The revisions to create and to remove for a definition. With refusals, nothing is changed."""
+    """The revisions of a definition to create and to remove.
+
+    If there are refusals, the caller must not make any of these changes.
+    """
 
     create: tuple[NewDefinitionRevision, ...] = ()
     remove: tuple[KnownDefinitionRevision, ...] = ()
@@ -224,7 +227,8 @@ def in_use(
 ) -> Decision:
     """Add a refusal for each version that the decision removes although applications use it.
 
-    `forced` has the versions, or names of revisions, to remove in spite of that.
+    The versions and names of revisions in `forced` get no refusal; their removals are added to the
+    field `forced` of the decision.
     """
     if not decision.remove:
         return decision

@@ -56,7 +56,7 @@ class Rendered:
 class RenderingObserver(Protocol):
     """Is called at each step of a rendering, in the same thread.
 
-    After a timeout, a caller so knows which template was slow.
+    With these calls, a caller can find out after a timeout which template was slow.
     """
 
     def component(self, at: str) -> None:

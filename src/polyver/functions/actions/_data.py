@@ -137,7 +137,7 @@ def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
 def render_arguments(
     action: ActionRun, place: int, function: Function, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Render the templates in the arguments of a phase.
+    """Render the templates in the arguments of a phase; `place` is the index of the phase.
 
     An argument whose templates the function renders itself is returned unchanged.
     """
@@ -265,7 +265,7 @@ def split_output(
 
 
 def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> ActionRun:
-    """Replace the masks in the outputs of an action by the sensitive outputs, for its templates.
+    """Return the action with its sensitive outputs instead of masks, as its templates read it.
 
     `kept` has the sensitive outputs of each phase, by the index of the phase.
     """

@@ -70,7 +70,9 @@ class PhaseRun:
     secret: str = ""
     """Name of the Secret with the sensitive outputs; empty if there are no sensitive outputs."""
     rollout: str = ""
-    """The rollout that lets the blueprint use this version; empty if the version is open."""
+    """The name of the rollout whose gate admitted the blueprint to this version; empty if there is
+    none.
+    """
     started: str = ""
     """The time at which the function was called; empty before that."""
     ended: str = ""
@@ -187,9 +189,10 @@ class ActionSetRun:
 
 
 def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
-    """Parse the run in the status of an ActionSet; return None if it has not started.
+    """Parse the run in the status of an ActionSet; return None if the status has no state.
 
-    If an action in the status has no snapshot, another controller has started the ActionSet.
+    An action whose status has no snapshot was started by another controller, such as Kanister; its
+    snapshot is empty in the result.
     """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):
@@ -295,7 +298,7 @@ class StartCall:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Effect: do nothing. A call runs in this process, and its task will store the result."""
+    """Effect: do nothing. A call runs in this process; its task stores the result at its end."""
 
     place: int
 

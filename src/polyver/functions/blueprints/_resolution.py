@@ -4,9 +4,9 @@ A phase calls the version in its `funcVersion`. Without `funcVersion`, it calls 
 this list that the function has: the `preferredVersion` of the action in the ActionSet, the stable
 version, v0.0.0. If one phase cannot be resolved, no phase of the action is called.
 
-While a rollout holds the stable version, only the blueprints that its gate admits call this
-version. The others, and blueprints whose arguments do not fit this version, call the version that
-was stable before.
+While the stable version has a gate, only the blueprints that the gate admits call this version. The
+others, and blueprints whose arguments do not fit this version, call the version that was stable
+before.
 """
 
 from __future__ import annotations
@@ -191,10 +191,11 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
 def resolution_of(
     functions: Functions, phase: Phase, *, preferred: str = "", user: Dependent | None = None
 ) -> Resolution:
-    """Resolve the function version of a phase; invalid arguments of the phase are no error here.
+    """Resolve the function version of a phase, without checking the arguments of the phase.
 
-    `user` is the dependent that stands for the blueprint; a gate admits it by its uid or labels.
-    Raise UnknownFunction, InvalidVersion, or NoMatch if the function has no such version.
+    `user` is the blueprint as a dependent: if a version has a gate, the gate decides by the uid and
+    the labels of `user`. Raise UnknownFunction, InvalidVersion, or NoMatch if the function has no
+    such version.
     """
     user = user or Dependent(at=dotted(phase.path))
     return resolved_with(functions.get(phase.function), phase, selector_of(phase, preferred), user)
@@ -203,7 +204,10 @@ def resolution_of(
 def resolved_with(
     known: KnownFunction, phase: Phase, selector: Selector, user: Dependent
 ) -> Resolution:
-    """Resolve the version of a function for a phase of the user; raise NoMatch if there is none."""
+    """Choose the version of the function `known` for a phase; raise NoMatch if there is none.
+
+    `user` is the blueprint of the phase as a dependent.
+    """
     wrong = bool(known.earlier) and known.stable is not None and misfits(known, phase, known.stable)
     return resolve(known.lineage, selector, FUNCTIONS, known.dependent(user, misfits=wrong))
 
@@ -224,7 +228,10 @@ def misfitting_versions(functions: Functions, phase: Phase) -> frozenset[str]:
 
 
 def rollout_of(found: Resolution) -> str:
-    """Return the rollout whose gate lets a follower use its version; empty if there is none."""
+    """Return the name of the rollout whose gate admitted the blueprint to the resolved version.
+
+    Return "" if the version has no gate, or if the phase requests the version with `funcVersion`.
+    """
     selector, gate = found.question.selector, found.release.gate
     is_follower = not isinstance(selector, Exact) or selector.wish
     return gate.rollout if gate is not None and is_follower else ""

@@ -123,7 +123,10 @@ class Blueprint:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def user(self, phase: Phase) -> Dependent:
-        """Return the dependent that uses the function of a phase."""
+        """Return the blueprint as a dependent of the function that a phase calls.
+
+        The field `at` of the dependent is the path of the phase.
+        """
         return Dependent(
             f"Blueprint {self.label}", dotted(phase.path), uid=self.uid, labels=self.labels
         )

@@ -55,7 +55,7 @@ class PhaseFunctionUse:
     action: str
     phase: Phase
     asker: str
-    """Name of the ActionSet whose preferred version is used; empty without a preferred version."""
+    """Name of the ActionSet whose `preferredVersion` selects the version; empty if none does."""
     selector: Selector
     found: Resolution | NoMatch
 
@@ -145,7 +145,7 @@ def _warnings(functions: Functions, blueprint: Blueprint, phase: Phase) -> tuple
 
 
 def new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> list[BlueprintFinding]:
-    """Return the errors that a blueprint has with `after` and does not have with `before`.
+    """Return the errors that a blueprint has with the functions `after` but not with `before`.
 
     `polyver functions promote` and the preflight of a rollout call this function to find the
     blueprints that a promoted version would break.

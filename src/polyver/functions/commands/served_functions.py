@@ -44,7 +44,7 @@ class ServedFunctions:
 
     @property
     def known(self) -> Functions:
-        """The functions as objects for commands. They have no code, so calling them is an error."""
+        """The functions as a `Functions` object. They have no code, so calling them is an error."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property

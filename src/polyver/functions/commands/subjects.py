@@ -121,7 +121,7 @@ def _recorded(
 
 
 def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
-    """Yield a row for each phase of an ActionSet that has not started.
+    """Yield a row for each phase, for an ActionSet that has not started.
 
     `found` is the ActionSet; its blueprints are read from the cluster.
     """

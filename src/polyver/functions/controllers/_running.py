@@ -28,7 +28,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class RunningCall:
-    """A call of a phase's function that runs, and for whose end this process waits."""
+    """A running call of a phase's function. A task of this process waits for its end."""
 
     place: int
     task: asyncio.Task[None]

@@ -364,7 +364,10 @@ class ActionSetController(Controller[Key]):
                 del known.alive[call.number]
 
     async def _ended(self, due: _Due, own: asyncio.Task[None], known: RunningActionSet) -> _Change:
-        """Make a call. Return the function that computes the action's state after this call."""
+        """Make a call, and wait until it ends.
+
+        Return a function that computes the new state of the action from its stored state.
+        """
         call, place = due.call, due.place
         try:
             output = await self._calls.call(call)

@@ -34,23 +34,24 @@ CONFIG_MAPS: Final = GroupVersionResource("", "v1", "configmaps")
 
 
 class FunctionGates:
-    """The gates of the functions that this process knows."""
+    """Reads and writes the record of gates: which stable versions of functions have a gate."""
 
     def __init__(self, client: Client, functions: Functions) -> None:
         self._client = client
         self._functions = functions
 
     async def functions(self) -> Functions:
-        """Return the functions with their gates.
+        """Return the functions, with the gate of each version.
 
-        If the record has other versions of a function and a policy is Ready, a version that has
-        just become stable is closed, even if it is not in the record yet.
+        If a Ready policy targets a function, a version that has just become stable has a closed
+        gate, even if the stored record does not have it yet. This applies only to functions that
+        are in the record.
         """
         record, _ = await self._read()
         return gated(self._functions, record)
 
     async def recorded(self) -> GateRecord:
-        """Add the versions that have become stable to the record, and return the record."""
+        """Add the versions that have become stable to the stored record, and return the record."""
         while True:
             record, config_map = await self._read()
             if config_map is None or read_record(config_map) == record:
@@ -59,7 +60,10 @@ class FunctionGates:
                 return record
 
     async def write(self, function: str, version: str, gate: Gate | None) -> GateRecord:
-        """Write the gate of a version, and return the record; None opens the version."""
+        """Store the gate of a version in the record, and return the record.
+
+        If `gate` is None, all blueprints may use the version.
+        """
         while True:
             record, config_map = await self._read()
             record = with_gate(record, function, version, gate)
@@ -67,7 +71,10 @@ class FunctionGates:
                 return record
 
     async def _read(self) -> tuple[GateRecord, Object | None]:
-        """Return the record with the versions that are stable now, and its stored ConfigMap."""
+        """Return the record with the versions that are stable now, and its ConfigMap.
+
+        The second value is None if the ConfigMap does not exist.
+        """
         config_map = await find(self._client, CONFIG_MAPS, RECORD, SYSTEM_NAMESPACE)
         record = read_record(config_map)
         policies = {

@@ -50,7 +50,7 @@ On a busy machine, loading may take minutes. The limit ends a process that hangs
 _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
-"""Seconds between reads from a worker that has exceeded its log limit."""
+"""Seconds between two reads of a worker's output, after the worker has exceeded its log limit."""
 _OURS = ("event", "level", "timestamp")
 """Fields that polyver sets in each log line. A function cannot set them."""
 

@@ -179,10 +179,9 @@ class ArgumentField:
     unrendered: bool = False
     """True if the function itself, instead of polyver, renders the templates in the argument."""
     renders: frozenset[str] | None = None
-    """Used if `unrendered` is True: keys whose templates polyver cannot check before the call.
-
-    Their templates read other data than `ctx.params`. None if polyver can check no template of the
-    argument.
+    """The keys of the argument under which polyver cannot check templates before the call, because
+    these templates read other data than `ctx.params`. None if polyver can check no template of the
+    argument. The field is used only if `unrendered` is True.
     """
 
 

@@ -37,7 +37,7 @@ __all__ = [
 _NANOS = 1_000_000_000
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""Stands for a value that is invalid, or that is unknown until templates are rendered."""
+"""The value of an argument that is invalid, or that is known only after templates are rendered."""
 
 
 class InvalidDuration(PolyverError):

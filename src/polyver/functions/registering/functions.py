@@ -63,9 +63,8 @@ class KnownFunction:
     """The Python code of each version. Empty if only a catalogue lists the function."""
     catalogue: FunctionCatalogue | None = None
     earlier: tuple[Release, ...] = ()
-    """The versions that were stable before, the newest first, while a rollout holds the stable one.
-
-    These versions have their gates, too.
+    """The versions that were stable before, the newest first. Empty if the stable version has no
+    gate. Each of these versions may have a gate of its own.
     """
 
     @property
@@ -74,14 +73,15 @@ class KnownFunction:
 
     @property
     def stable(self) -> Release | None:
-        """The stable version of the catalogue, whether a rollout holds it or not."""
+        """The version with the stage `stable` in the catalogue, even if it has a gate."""
         return next((each for each in self.lineage if each.stage is Stage.STABLE), None)
 
     def dependent(self, user: Dependent, *, misfits: bool = False) -> Dependent:
-        """Return the user, pinned to the version that it keeps while a gate holds the stable one.
+        """Return `user` with a pin to an earlier version, if the stable version has a gate.
 
-        `misfits` is True if the stable version does not take the arguments of the user. Then the
-        user keeps its version even if the rollout admits it.
+        The user keeps the pinned version if the gate does not admit it. `misfits` is True if the
+        stable version does not take the arguments of the user; the user then keeps its version even
+        if the gate admits it.
         """
         kept = (each for each in self.earlier if each.gate is None or each.gate.admits(user))
         release, stable = next(kept, None), self.stable

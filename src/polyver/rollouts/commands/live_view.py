@@ -40,7 +40,9 @@ _MOST_GROUPS: Final = 5
 _PATIENCE: Final = 60.0
 """Maximum seconds for which a request to an unreachable server is repeated."""
 _RETURN: Final = 30.0
-"""Maximum seconds to wait for the followers to return, after a release was taken back."""
+"""After a rollback or an abort, the command waits at most this number of seconds until the
+followers have returned to their earlier releases.
+"""
 _STEPS: Final[dict[StepState, tuple[str, str]]] = {
     "done": ("✓", "green"),
     "in progress": ("▶", "bold"),
@@ -107,7 +109,7 @@ def _report(obj: ReadOnlyObject) -> Iterator[Line]:
 
 
 def _section(lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield an empty line before the lines; yield nothing if there are no lines."""
+    """Yield an empty line and then the lines of a section; yield nothing if it has no lines."""
     found = [*lines]
     if found:
         yield ()
@@ -201,9 +203,9 @@ def _next(obj: ReadOnlyObject) -> Iterator[Line]:
 
 
 async def follow(read: Callable[[], Awaitable[Object]]) -> Object:
-    """Show a rollout until it ends; return it.
+    """Show a rollout until it ends, and return the rollout in its last state.
 
-    If its release was taken back, wait until the followers have returned.
+    After a rollback or an abort, wait until the followers have returned, at most 30 seconds.
     """
     is_live = sys.stdout.isatty() and not _console().is_dumb_terminal
     shown: Object | None = None
@@ -224,7 +226,10 @@ async def follow(read: Callable[[], Awaitable[Object]]) -> Object:
 
 
 async def _changes(read: Callable[[], Awaitable[Object]]) -> AsyncIterator[Object]:
-    """Yield a rollout after each change, until it has ended."""
+    """Yield a rollout after each change, until it has ended.
+
+    After a rollback or an abort, continue until the followers have returned, at most 30 seconds.
+    """
     before, ended_at = None, math.inf
     while True:
         obj = await _asked(read)
@@ -263,7 +268,7 @@ class _Screen:
 
 
 def _show_line(obj: ReadOnlyObject, before: ReadOnlyObject | None) -> None:
-    """Print the progress in one line, if it differs from the line before."""
+    """Print the progress of a rollout in one line, unless this line would be the same as before."""
     line = _line(obj)
     if before is None or line != _line(before):
         print_lines(line)
@@ -283,7 +288,7 @@ def _line(obj: ReadOnlyObject) -> str:
 
 
 async def _asked(read: Callable[[], Awaitable[Object]]) -> Object:
-    """Read a rollout; if the server cannot be reached, ask it again for some time."""
+    """Read a rollout; if the server is unreachable, try again for at most `_PATIENCE` seconds."""
     since = time.monotonic()
     for number in itertools.count():
         try:

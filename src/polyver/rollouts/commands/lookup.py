@@ -1,4 +1,4 @@
-"""Read and change the rollouts that users name on the command line."""
+"""Reads and changes the rollouts that users name on the command line."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ __all__ = [
 MANAGER: Final = "polyver-cli"
 _EVERY: Final = 0.2
 _ACCEPTED: Final = 10.0
-"""Seconds within which polyver answers whether a new rollout can begin."""
+"""Maximum seconds to wait until polyver has accepted or refused a new Rollout."""
 _CREATED: Final = 5.0
-"""Seconds within which polyver creates the rollout of a release that was just published."""
+"""Maximum seconds to wait for a Rollout that may not exist yet, because its release is new."""
 
 CONFIG_MAPS: Final = GroupVersionResource("", "v1", "configmaps")
 
@@ -65,7 +65,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 async def awaited(client: Client, name: str, namespace: str) -> Object:
-    """Return a rollout as `named` does; if it does not exist yet, wait for it for some seconds."""
+    """Return the rollout with this name, as `named` does; wait some seconds until it exists."""
     end = time.monotonic() + _CREATED
     while time.monotonic() < end:
         with suppress(UnknownName):
@@ -75,7 +75,10 @@ async def awaited(client: Client, name: str, namespace: str) -> Object:
 
 
 async def named(client: Client, name: str, namespace: str) -> Object:
-    """Return a rollout; without a namespace, the only one with this name in all namespaces."""
+    """Return the rollout with this name. Raise an error if there is none, or more than one.
+
+    If `namespace` is empty, all namespaces are searched.
+    """
     if namespace and (found := await find(client, ROLLOUTS_ON, name, namespace)) is not None:
         return found
     there = [each["metadata"] for each in await all_of(client, ROLLOUTS_ON)]
@@ -96,7 +99,10 @@ async def named(client: Client, name: str, namespace: str) -> Object:
 def change(
     name: str, namespace: str, context: str, changed: Callable[[Object], Mapping[str, Any]]
 ) -> Object:
-    """Write the result of `changed` to the spec of an active rollout; return the rollout before."""
+    """Update fields in the spec of a rollout; return the rollout as it was before the update.
+
+    `changed` returns the fields to write. Raise RequestRefused if the rollout has ended.
+    """
 
     async def write(client: Client, access: ClusterAccess) -> Object:
         del access
@@ -113,7 +119,7 @@ def change(
 
 
 async def again(client: Client, rollout: Object) -> Object:
-    """Read a rollout again."""
+    """Read a rollout again. Raise ProblemsFound if it was deleted."""
     metadata = rollout["metadata"]
     found = await find(client, ROLLOUTS_ON, metadata["name"], metadata["namespace"])
     if found is None:
@@ -122,7 +128,10 @@ async def again(client: Client, rollout: Object) -> Object:
 
 
 async def accepted(client: Client, created: Object) -> Object:
-    """Wait until polyver begins a new rollout. If it cannot begin, delete it and report why."""
+    """Wait until polyver has started a new rollout, and return `created`.
+
+    If polyver reports that the rollout cannot start, delete it and raise RequestRefused.
+    """
     metadata, end = created["metadata"], time.monotonic() + _ACCEPTED
     while time.monotonic() < end:
         found = await again(client, created)
@@ -137,7 +146,10 @@ async def accepted(client: Client, created: Object) -> Object:
 
 
 async def all_of(client: Client, kind: GroupVersionResource, namespace: str = "") -> list[Object]:
-    """Return all rollouts or policies, of all namespaces or of one."""
+    """List the objects of a kind, in one namespace or, if `namespace` is empty, in all.
+
+    Raise UnreadableInput if the control plane does not serve the kind.
+    """
     try:
         return await list_all(client, kind, namespace)
     except ApiError as error:
@@ -150,7 +162,10 @@ async def all_of(client: Client, kind: GroupVersionResource, namespace: str = ""
 
 
 async def freeze_reason(client: Client) -> str | None:
-    """Return the reason for a freeze; None if there is no freeze, or if it cannot be read."""
+    """Return the reason that was passed to `polyver rollout freeze`; empty if none was passed.
+
+    Return None if rollouts are not frozen, or if the ConfigMap cannot be read.
+    """
     try:
         found = await find(client, CONFIG_MAPS, FREEZE, SYSTEM_NAMESPACE)
     except ApiError:
@@ -159,7 +174,10 @@ async def freeze_reason(client: Client) -> str | None:
 
 
 async def preflight_of(client: Client, rollout: Object) -> tuple[Object, str]:
-    """Return the result of a preflight, and the reason why something of it is missing."""
+    """Return the result of a rollout's preflight, and a message if the result is not complete.
+
+    The message is empty if the result is complete.
+    """
     metadata = rollout["metadata"]
     data: Object | None = (rollout.get("status") or {}).get("preflight")
     if data is None:
@@ -178,9 +196,10 @@ async def preflight_of(client: Client, rollout: Object) -> tuple[Object, str]:
 
 
 async def policy_namespace(client: Client, policy: str, namespace: str, usual: str) -> str:
-    """Return the namespace of a policy: the only one that has it or, of several, `usual`.
+    """Return the namespace of the policy with this name.
 
-    If `namespace` is not empty, only this namespace counts.
+    If several namespaces have such a policy, return `usual` if it is one of them, and otherwise
+    raise an error. If `namespace` is not empty, only this namespace is searched.
     """
     there = [each["metadata"] for each in await all_of(client, POLICIES, namespace)]
     spaces: list[str] = [each["namespace"] for each in there if each["name"] == policy]

@@ -1,4 +1,4 @@
-"""The result of a preflight in the terminal."""
+"""Prints the result of a preflight to the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["preflight_lines"]
 
 
 def preflight_lines(data: ReadOnlyObject) -> Iterator[str]:
-    """Yield the lines of a result: the counts, the failures, the changes and their examples."""
+    """Yield the lines of a report on a preflight: counts, failures, and changes with examples."""
     yield counts_text(data)
     for failure in data.get("failures") or ():
         yield ""

@@ -69,7 +69,7 @@ Namespace = Annotated[
     ),
 ]
 _WIDE = 120
-"""In narrower terminals, the list of rollouts has no column for their targets."""
+"""Minimum width of the terminal, in characters, at which the list of rollouts shows the targets."""
 Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 
 
@@ -124,8 +124,8 @@ def status(
     The followers of a release are the objects that move to new releases by themselves.
 
     With --watch, the command follows the rollout until it ends: live on a terminal, with one line
-    for each change elsewhere. The exit code is 1 if the rollout was taken back, aborted or held, or
-    if it cannot begin; otherwise, it is 0.
+    for each change elsewhere. The exit code is 1 if the rollout was rolled back, aborted or held,
+    or if it cannot begin; otherwise, it is 0.
 
     Example: polyver rollout status webservice-1.2.5 -n vela-system --watch
 

@@ -215,7 +215,7 @@ _GONE: Final = Health(False, "does not exist")
 
 
 class ObservedApplicationObject(Struct, frozen=True, gc=False):
-    """The indexed fields of an applied object."""
+    """The fields of an applied object that the index ApplicationOutputs stores."""
 
     application: Key
     owner: str
@@ -238,7 +238,7 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
 
 
 def seen_in(kind: ResourceKind | None, obj: Object) -> ObservedApplicationObject:
-    """Read the indexed fields of an applied object.
+    """Read the fields for the index from an applied object.
 
     `kind` is None if the object is the response to an apply. Otherwise a watch or a list has
     returned the object.

@@ -152,9 +152,10 @@ class ApplicationController(Controller[Key]):
         )
         """Back-off for retries of failed moves that may succeed although no input has changed."""
         self._due: set[Key] = set()
-        """Applications to retry after a discovery, because they were in `_waiting`.
+        """Applications that were in `_waiting` at the last discovery and must be reconciled.
 
-        The controller then retries their failed moves, and reverts changes, without back-off.
+        In this reconcile, the controller retries their failed moves, and reverts changes of other
+        clients, without back-off.
         """
         self._patient_until = self._clock.time() + _SETTLING
 
@@ -287,9 +288,10 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to the earlier releases after the API server has refused objects.
+        """Let an application return to its earlier releases, after moves to new ones have failed.
 
-        `problems` are the reasons for which it refused objects of the new releases.
+        `problems` are the reasons for which the API server has refused objects of the new releases.
+        They become the failed moves in the status.
         """
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
@@ -423,7 +425,11 @@ class ApplicationController(Controller[Key]):
     async def _hold(
         self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
-        """Record the objects to apply in an annotation, and add the finalizer."""
+        """Add the finalizer to an application, and write the list of its objects to an annotation.
+
+        `parts` are the objects that polyver is going to apply; if it is None, the list stays
+        unchanged. `digest` is written to the annotation `APPLYING` unless it is empty.
+        """
         return await self._keeping.note(
             found,
             parts if parts is not None else noted(found),

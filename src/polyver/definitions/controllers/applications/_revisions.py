@@ -63,7 +63,9 @@ class DesiredApplication:
     """The desired state of an application."""
 
     application: Object
-    """The application without annotations that only record actions, as templates read it."""
+    """The application as templates read it. It lacks the annotations in which clients record what
+    they applied, such as `kubectl.kubernetes.io/last-applied-configuration`.
+    """
     resolutions: Sequence[Object]
     revision: Object
     """The ApplicationRevision that records this state."""
@@ -191,9 +193,10 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """Return the recorded state of an application that keeps it until publishVersion changes.
+        """Return the desired state that is recorded in the revision `newest`.
 
-        Return None if the newest revision was deleted meanwhile.
+        It is used for an application that keeps its versions until publishVersion changes. Return
+        None if the revision was deleted meanwhile.
         """
         content = await self._content(newest)
         if content is None:

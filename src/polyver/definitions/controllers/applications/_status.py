@@ -33,10 +33,10 @@ MANAGER = POLYVER
 
 @dataclass(frozen=True, slots=True)
 class ApplicationState:
-    """The indexed fields of an application.
+    """The fields of an application that the controller keeps in memory.
 
     If a client changes one of these fields, the application is reconciled. Annotations that the
-    controller sets are not indexed.
+    controller sets are not among them.
     """
 
     uses: tuple[DefinitionUse, ...]

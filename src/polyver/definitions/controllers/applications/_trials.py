@@ -52,13 +52,18 @@ class MoveFailure:
 
 @dataclass(slots=True)
 class MoveTrial:
-    """The result of trials: the desired state with all releases that work, and the failed moves."""
+    """The result of trying to move an application to new releases.
+
+    `failed` has the releases to which the application cannot move, with the reason for each.
+    """
 
     wanted: DesiredApplication | None = None
-    """The desired state after the moves that work; None if no move works."""
+    """The desired state of the application, with all releases whose trial succeeded. None if no
+    trial succeeded.
+    """
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
-    """Errors about kinds that are not served yet.
+    """Errors about rendered objects whose kind the API server does not serve yet.
 
     The application itself renders the CustomResourceDefinitions of these kinds, so the errors do
     not make the trial fail.
@@ -203,7 +208,10 @@ def _joined(errors: Sequence[object]) -> str:
 
 
 def _about(failure: MoveFailure, targets: Sequence[MoveTarget]) -> MoveFailure:
-    """Add the names of the releases that cannot be used to the message of a failure."""
+    """Return the failure with the names of the releases `targets` added to its message.
+
+    If the move would delete objects, the message already has these names.
+    """
     if failure.reason == WOULD_DELETE:
         return failure
     names = " and ".join(map(str, targets))
