@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 CONFIRMED = 3
-"""A check on another server fails after so many failed observations in a row."""
+"""The number of failed observations in a row after which a check on another server fails."""
 
 
 # Calls with a release.
@@ -72,7 +72,7 @@ class LatencyCheck:
 
 
 def check_errors(check: ErrorsCheck, calls: ObservedCalls, *, cohort: int) -> CheckResult:
-    """Return the result of the check for a cohort of this size; for an empty one, it passes.
+    """Return the result of the check; it passes if `cohort`, the size of the cohort, is 0.
 
     >>> check_errors(ErrorsCheck(0.01, 20), ObservedCalls(20, 1), cohort=4).message
     '1 of 20 calls failed (5%), at most 1% may fail'
@@ -130,11 +130,10 @@ _EMPTY = "no dependent is in the cohort"
 def lasting_result(
     result: CheckResult, shown: CheckResult | None, *, has_passed: bool
 ) -> CheckResult:
-    """Return `shown`, the last result, if the step has passed but `result` waits; else `result`.
+    """Return the last result, `shown`, instead of a `result` that waits after the step has passed.
 
-    The last result must be `Passed`.
-
-    For example, the process that counts the calls was restarted in the pause after the step.
+    In all other cases, and if `shown` is not `Passed`, return `result`. A check can begin to wait
+    in the pause after a step, for example because the process that counts the calls was restarted.
     """
     is_known = shown is not None and shown.verdict == "Passed"
     if has_passed and result.verdict == "Waiting" and is_known:
@@ -148,7 +147,7 @@ def lasting_result(
 
 @dataclass(frozen=True, slots=True)
 class NotObserved:
-    """The reason for which there is no observation."""
+    """Stands for a missing observation; `reason` states why it is missing."""
 
     reason: str
 
@@ -221,7 +220,9 @@ def check_http(check: HttpCheck, found: int | NotObserved) -> CheckResult:
 
 
 def prometheus_values(answer: object) -> tuple[float, ...] | NotObserved:
-    """Return the values in an answer of Prometheus, decoded from JSON; or why there are none.
+    """Return the values in an answer of Prometheus; `NotObserved` if it has none.
+
+    `answer` is the body of the answer, decoded from JSON.
 
     >>> prometheus_values({"status": "success", "data": {"resultType": "vector", "result": []}})
     NotObserved(reason='the result of the query is empty')

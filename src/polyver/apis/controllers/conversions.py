@@ -182,7 +182,7 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Report whether a CRD names our webhook. A replica that writes no CRDs assumes this."""
+        """Report whether a CRD names our webhook; always True in a replica that writes no CRDs."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(

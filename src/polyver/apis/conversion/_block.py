@@ -214,8 +214,9 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields, with fingerprints of the fields in `view`.
+        """Yield the guards of the preserved fields in `lost`.
 
+        A guard has the fingerprint of the fields in `view` on which a preserved field depends.
         `view` is the object in the version from which this direction converts.
         """
         rest = dict(lost)

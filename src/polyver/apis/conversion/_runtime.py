@@ -186,7 +186,10 @@ def preserved(entry: dict[str, Any]) -> Any:
 
 _MOST: Final = 2**63 - 1
 _LARGE: Final = 10**18
-"""Integers up to this limit do not change in a conversion to a string and back."""
+"""The limit of integers that compiled rules cast to or from a string.
+
+The interpreter casts integers whose absolute value is not below this limit.
+"""
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:

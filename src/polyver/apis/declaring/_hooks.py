@@ -121,7 +121,7 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """Make the changes of a hook in the whole object; return the result.
+    """Return the object `whole` with the changes that a hook has made.
 
     The changes are the differences between `before` and `after`. Both have only the fields that the
     class in the hook's type hint has; `whole` also has all other fields.

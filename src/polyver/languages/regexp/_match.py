@@ -21,7 +21,10 @@ from polyver.languages.values.step_budget import spend
 __all__ = ["CompiledPattern", "InvalidPattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _STATES = 10
-"""An automaton with this number of states needs about one step for each character that it reads."""
+"""The number of states that an automaton processes for one character in one step of the budget.
+
+A search takes about `length of the string * states / _STATES` steps.
+"""
 
 
 class CompiledPattern:

@@ -15,7 +15,7 @@ __all__ = ["Match", "Search", "read_search"]
 
 Span = tuple[int, int]
 _Marks = tuple[tuple[str, int], ...]
-"""Where groups begin and end: `("(1", 4)` means that group 1 begins at position 4."""
+"""Positions at which groups begin and end: `("(1", 4)` means that group 1 begins at position 4."""
 
 
 @dataclass(frozen=True, slots=True)

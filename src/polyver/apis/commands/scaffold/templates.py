@@ -113,7 +113,7 @@ def package(name: str) -> str:
 
 
 def law_test(kind: str, name: str, module: str, example: str, *, has_spec: bool) -> str:
-    """Build tests of the round-trip property: converting an object there and back keeps it."""
+    """Build tests that an object is unchanged after conversion to another version and back."""
     spec = '\n        "spec": {},' if has_spec else ""
     return f'''"""{kind}: properties that hold for all of its versions, present and future."""
 
