@@ -31,7 +31,7 @@ class Policy:
 
     name: str
     usable: frozenset[Stage]
-    """A release can be used only in one of these stages."""
+    """The stages in which a release can be used."""
     best: str
     """A description of the default choice for messages, such as "newest release"."""
     noun: str = "release"
@@ -201,7 +201,11 @@ _Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
 class Question(NamedTuple):
-    """The arguments of `resolve`, kept so that reasons are computed only when they are read."""
+    """The arguments of `resolve`.
+
+    They are stored so that the reasons for and against releases are computed only when they are
+    read.
+    """
 
     lineage: Lineage
     selector: Selector

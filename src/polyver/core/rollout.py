@@ -136,10 +136,10 @@ def check_steps(steps: Sequence[RolloutStep], *, at: str = "spec.steps") -> list
 def _size_problems(
     name: str, value: float | None, earlier: list[float], *, most: float, at: str
 ) -> list[InvalidSteps]:
-    """Return the error of a share or a count, and append the value to `earlier`.
+    """Check a share or a count; return a list with the error, or an empty list.
 
-    The list has at most one error. `earlier` has the values of earlier steps, and `most` is the
-    largest valid value.
+    Append the value to `earlier`, which has the values of earlier steps. `most` is the largest
+    valid value.
     """
     if value is None:
         return []
@@ -178,7 +178,7 @@ class Exposure:
         return any(wanted.items() <= labels.items() for wanted in self.labels)
 
     def is_within(self, other: Exposure) -> bool:
-        """Report whether every dependent of this exposure is in the other one, too."""
+        """Report whether `other` includes every dependent that this exposure includes."""
         return self.share <= other.share and all(
             any(wider.items() <= each.items() for wider in other.labels) for each in self.labels
         )
@@ -349,7 +349,7 @@ class RolloutProgress:
     started_at: float = 0.0
     """The time at which the current step started, in seconds since 1970."""
     passed_at: float | None = None
-    """The first time when the cohort had moved and all checks of the step passed; None before."""
+    """The first time when the cohort had moved and all checks passed; None before that."""
     failure: str = ""
     """The failure of a check that has paused the rollout in this step; empty if there was none."""
     thresholds: tuple[float, ...] = ()
@@ -407,14 +407,18 @@ class Observations:
     superseded_by: str = ""
     """The newer release to which the followers move instead; empty if there is none."""
     may_start: bool = True
-    """False if no step may start: outside of windows, in a freeze, or behind another rollout."""
+    """False if no step may start.
+
+    The reason is that no window is open, that rollouts are frozen, or that another rollout of the
+    same lineage is active.
+    """
     waits_for: str = ""
     """The reason why no step may start; empty if `may_start` is True."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """The result of a decision."""
+    """The result of a decision about a rollout: new progress, and the exposure of the release."""
 
     progress: RolloutProgress
     exposure: Exposure

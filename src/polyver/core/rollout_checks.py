@@ -176,7 +176,7 @@ class PrometheusCheck:
 
 @dataclass(frozen=True, slots=True)
 class HttpCheck:
-    """The check that a URL answers with a status."""
+    """The check that an HTTP request to `url` is answered with the status code `status`."""
 
     url: str
     status: int = 200
@@ -290,7 +290,7 @@ def failures_after(failures: int, result: CheckResult) -> int:
 
 
 def confirmed_result(result: CheckResult, failures: int) -> CheckResult:
-    """Return the result that counts: a failure counts after `CONFIRMED` failures in a row.
+    """Return `result`, but `Waiting` instead of `Failed` before the failure number `CONFIRMED`.
 
     >>> confirmed_result(CheckResult("http", "Failed", "status 503"), 1)
     CheckResult(name='http', verdict='Waiting', message='status 503 (failure 1 of 3 in a row)')

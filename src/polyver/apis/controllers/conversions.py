@@ -65,7 +65,10 @@ Publish = Callable[[str, Converter | None], None]
 
 
 class ConversionController(Controller[str]):
-    """Reconciles Conversions; the key is the name that a Conversion and its CRD share."""
+    """Reconciles Conversions.
+
+    The key of a Conversion in the work queue is its name, which is also the name of its CRD.
+    """
 
     name = "conversions"
 

@@ -43,7 +43,7 @@ Schemas = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class ConversionPath:
-    """The function that converts objects from one version to another, and what it may do."""
+    """The function of a conversion path; it may call users' functions or change metadata."""
 
     convert: ConvertOpened
     calls_functions: bool

@@ -194,7 +194,7 @@ class Converter:
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
-        """Return the paths of an object's preserved fields, by the version with these fields."""
+        """Return the paths of an object's preserved fields, by the version that has the fields."""
         carry = self.keeping.split(obj)[1]
         return {version: [*lost] for version, lost in carry.lost.items()}
 

@@ -239,7 +239,7 @@ class SplitRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class DropRule(ConversionRule):
-    """A field that only one of the versions has."""
+    """A rule for a field that only one version has; the other version preserves its value."""
 
     at: Path
     added: bool = False

@@ -56,7 +56,7 @@ def knows(place: StructuralSchema | None, name: str) -> bool:
 
 
 def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
-    """Return the schema of a field that is allowed; None if it may have any value."""
+    """Return the schema of a field that `place` allows; None if the field may have any value."""
     if place is None or (place.embedded and name in META_FIELDS):
         return None
     found = place.child(name)

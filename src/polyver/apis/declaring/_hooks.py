@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a controller's function returns for an object.
+    """The result that the function of a controller returns for an object.
 
     >>> Outcome(status={"ready": True}, after=30)
     Outcome(status={'ready': True}, objects=None, after=30)

@@ -41,7 +41,10 @@ class MissingHypothesis(PolyverError):
 
 
 def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object]:
-    """Generate objects with Hypothesis; the same seed gives the same objects."""
+    """Generate at most `count` objects with Hypothesis; the same seed gives the same objects.
+
+    `head` has the apiVersion and the kind of the objects.
+    """
     try:
         import hypothesis
     except ImportError:

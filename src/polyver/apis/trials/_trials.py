@@ -179,7 +179,7 @@ def _identity(
 def _invalid(
     converter: Converter, way: tuple[str, ...], obj: Object, made: Object
 ) -> TrialFailure | None:
-    """Check a converted object against the target's schema, after filling in its defaults."""
+    """Fill in the defaults of a converted object, and check it against its version's schema."""
     if way[1] not in converter.schemas or converter.schemas[way[0]].validate(obj):
         return None
     schema = converter.schemas[way[1]]

@@ -45,7 +45,7 @@ def objects_from_schema(
 
 
 def _values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Build a strategy for one value.
+    """Build a strategy for the values that a schema allows.
 
     The strategy rejects values that `anyOf`, `oneOf` or `not` do not allow.
     """

@@ -21,7 +21,10 @@ class InvalidLiteral(PolyverError):
 
 
 def read_literal(token: CelToken, *, negative: bool = False) -> Any:
-    """Return the value of a literal token."""
+    """Return the value of a literal token.
+
+    With `negative`, a minus sign precedes the token, and the value is negative.
+    """
     match token.kind:
         case "NUM_INT":
             return _int(token.text, negative=negative)

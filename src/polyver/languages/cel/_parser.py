@@ -41,7 +41,10 @@ __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
 _HIGHEST: Final = 200
-"""The maximum height of the tree. Each operator in a chain such as `a + b + c` adds one level."""
+"""The maximum height of the syntax tree of an expression.
+
+Each operator in a chain such as `a + b + c` adds one level.
+"""
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()

@@ -240,6 +240,9 @@ mypy_path = "src"
 
 
 def tool_sections(kinds: str, *, path: str) -> str:
-    """Build the tables of pyproject.toml for polyver, and for pytest if `path` is given."""
+    """Build the tables of pyproject.toml for polyver and, unless `path` is empty, for pytest.
+
+    `path` is the value of `pythonpath`, the folder from which pytest imports the project.
+    """
     own = f'[tool.polyver]\nkinds = ["{kinds}"]\n'
     return f'[tool.pytest.ini_options]\npythonpath = ["{path}"]\n\n{own}' if path else own
