@@ -1,4 +1,4 @@
-"""Values of literals in an expression: numbers, strings and bytes."""
+"""Values of the literals in a CEL expression: numbers, strings and bytes."""
 
 from __future__ import annotations
 
