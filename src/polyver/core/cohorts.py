@@ -151,8 +151,9 @@ class Cohorts:
     ) -> int:
         """Return how many of `members` are in the cohort; these are the first ones.
 
-        All members have the state `state`. If they already use the release, all of them are in the
-        cohort, so that no follower leaves the cohort when its labels change.
+        All members are in the cohort if a step selects them by their labels (see `sides`), or if
+        they already use the release. So a follower that uses the release stays in the cohort when
+        its labels change.
         """
         if any(sides) or state in _USING:
             return len(members)

@@ -483,7 +483,10 @@ def _shown(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """Return a key that is equal for equal values: the value as JSON, or a digest of long JSON."""
+    """Return a key that is equal for equal values; None for an absent field.
+
+    The key is the value as JSON, or a digest of long JSON.
+    """
     if value is _ABSENT:
         return None
     text = _json(value)

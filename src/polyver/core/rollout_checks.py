@@ -130,10 +130,11 @@ _EMPTY = "no dependent is in the cohort"
 def lasting_result(
     result: CheckResult, shown: CheckResult | None, *, has_passed: bool
 ) -> CheckResult:
-    """Return the last result, `shown`, instead of a `result` that waits after the step has passed.
+    """Return the result to use for a check that may wait again after its step has passed.
 
-    In all other cases, and if `shown` is not `Passed`, return `result`. A check can begin to wait
-    in the pause after a step, for example because the process that counts the calls was restarted.
+    If the step has passed and `result` waits, this is `shown`, the last result, if that is
+    `Passed`; otherwise it is `result`. A check can wait again, for example, because the process
+    that counts the calls was restarted.
     """
     is_known = shown is not None and shown.verdict == "Passed"
     if has_passed and result.verdict == "Waiting" and is_known:
@@ -290,7 +291,7 @@ def failures_after(failures: int, result: CheckResult) -> int:
 
 
 def confirmed_result(result: CheckResult, failures: int) -> CheckResult:
-    """Return `result`, but `Waiting` instead of `Failed` before the failure number `CONFIRMED`.
+    """Return `result`; with fewer than `CONFIRMED` failures in a row, `Waiting` replaces `Failed`.
 
     >>> confirmed_result(CheckResult("http", "Failed", "status 503"), 1)
     CheckResult(name='http', verdict='Waiting', message='status 503 (failure 1 of 3 in a row)')

@@ -316,7 +316,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
 def _misfit_values(
     fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each constant of a rule that does not have the type of its field."""
+    """Check the types of `values`, the constants in a rule; yield a finding for each wrong type."""
     here = side.inside(*path)
     for value in values:
         if not is_type_of(value, here.schema or {}):

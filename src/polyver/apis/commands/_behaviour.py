@@ -26,7 +26,7 @@ _RUN = "import sys; from polyver.apis.commands._behaviour import answer; answer(
 
 
 class NotConvertedThen(Exception):
-    """The error of a conversion that fails in the earlier revision, with the original message."""
+    """Raised if a conversion fails in the earlier revision; the message is that of the failure."""
 
 
 @contextmanager

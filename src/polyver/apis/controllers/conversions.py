@@ -153,7 +153,7 @@ class ConversionController(Controller[str]):
     async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
         """Remove the finalizer of a deleted Conversion if its kind does not need the Conversion.
 
-        If the kind still needs the Conversion, check again later.
+        If the kind still needs the Conversion, return a request to reconcile it again later.
         """
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)

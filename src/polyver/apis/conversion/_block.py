@@ -97,14 +97,14 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version to which this direction converts.
+        """Return the schema of the version to which this direction converts; None if it has none.
 
         With `back`, this is the version `from`.
         """
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version from which this direction converts.
+        """Return the schema of the version from which this direction converts; None if it has none.
 
         With `back`, this is the version `to`.
         """

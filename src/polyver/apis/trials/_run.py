@@ -69,7 +69,10 @@ class CheckedKind:
 
     @classmethod
     def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
-        """Build a CheckedKind from a kind, or from a converter without checking any schemas."""
+        """Build a CheckedKind from a kind or a converter.
+
+        With a converter, there are no schemas to check.
+        """
         if isinstance(kind, CheckedKind):
             return kind
         if isinstance(kind, Converter):

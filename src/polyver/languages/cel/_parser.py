@@ -52,7 +52,7 @@ _RESERVED = frozenset(
 
 
 def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
-    """Parse an expression; return its tree, and its syntax errors.
+    """Parse an expression; return its tree, or None if it cannot be parsed, and its syntax errors.
 
     >>> tree, problems = parse("(1")
     >>> problems[0].text

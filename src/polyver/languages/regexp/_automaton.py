@@ -196,7 +196,7 @@ class Finder(Automaton):
     """
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Return the span of the first match at or after a position."""
+        """Return the span of the first match at or after a position; None if there is none."""
         walks: dict[int, int] = {}
         found: tuple[int, int] | None = None
         for at in range(start, len(text) + 1):

@@ -54,7 +54,7 @@ class CompiledPattern:
         return self._automaton.matches(text)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Return the span of the first match in a string at or after a position."""
+        """Return the span of the first match at or after a position; None if there is none."""
         if self._quick is not None and len(text) <= self._longest:
             found = self._quick.search(text, start)
             return None if found is None else found.span()

@@ -115,7 +115,10 @@ class Search:
         return self.states * places
 
     def find(self, text: str, start: int = 0) -> tuple[Match | None, int]:
-        """Return the first match at or after a position, and an upper bound of its steps."""
+        """Return the first match at or after a position, and an upper bound of its steps.
+
+        Instead of the match, return None if nothing matches.
+        """
         if self._quick is None or len(text) > self._longest:
             return self._walk(text, start)
         found = self._quick.search(text, start)

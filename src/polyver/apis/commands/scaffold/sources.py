@@ -32,7 +32,7 @@ class FoundVersion:
 
     @property
     def storage(self) -> ast.expr | None:
-        """The argument `storage`, if it is given."""
+        """The expression of the argument `storage`; None if the argument is not given."""
         return next((each.value for each in self.call.keywords if each.arg == "storage"), None)
 
 
