@@ -429,7 +429,9 @@ class RolloutPlan:
 def step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutPlan:
-    """Decide the next state of a rollout.
+    """Decide the next progress of a rollout, and the exposure of its release.
+
+    `seen` are the observations, and `now` is the time in seconds since 1970.
 
     >>> from polyver.core.preflight import OutcomeCounts
     >>> rollout = Rollout((RolloutStep(share=0.1), RolloutStep(share=1.0)))

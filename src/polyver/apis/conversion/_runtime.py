@@ -195,7 +195,8 @@ The interpreter casts integers whose absolute value is not below this limit.
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
     """Build a function that runs a rule which has no inner rules, such as a cast.
 
-    The function takes plain values. It returns None if a value would be lost.
+    The function takes plain values. It returns None if a value would be lost. With `back`, it
+    converts from the version `to` to the version `from`.
     """
     match rule:
         case ValuesRule():

@@ -167,7 +167,10 @@ def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
 
 
 def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
-    """Build one direction of an edge that is declared by rules."""
+    """Build one direction of an edge that is declared by rules.
+
+    With `back`, it converts from the version `to` to the version `from`.
+    """
     return (ByRules if block.fits else _ByUnfitRules)(block, back)
 
 

@@ -70,7 +70,10 @@ class ConversionRule(ABC):
 
     @abstractmethod
     def run(self, values: Ports, *, back: bool) -> Ports:
-        """Convert the values that the rule reads; return the values that it writes."""
+        """Convert the values that the rule reads; return the values that it writes.
+
+        With `back`, convert from the version `to` to the version `from`.
+        """
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
         """Find the lost values: those that running the rule backwards would not restore.

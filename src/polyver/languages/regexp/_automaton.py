@@ -170,7 +170,7 @@ class Automaton:
 
 
 def holds(what: str, before: str, after: str) -> bool:
-    """Report whether a position meets a condition such as `line-end`.
+    """Report whether a position in a string meets the condition `what`, such as `line-end`.
 
     `before` and `after` are the characters around the position; "" at the ends of the string.
     """

@@ -207,7 +207,7 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
     """Convert a number without decimals to an integer, because Go prints such a number as one.
 
-    `target` is the Go type that the error message names.
+    Raise `Undecodable` for an infinite number; `target` is the Go type that the error names.
     """
     if not math.isfinite(number):
         raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")

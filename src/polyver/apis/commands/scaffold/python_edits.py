@@ -197,7 +197,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """Yield the edits of the `storage` argument of a version, if this argument must change."""
+    """Yield the edits of a version's `storage` argument that make `stored` the storage version."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return
