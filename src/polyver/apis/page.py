@@ -49,7 +49,7 @@ class _Kind:
     resource: GroupVersionResource | None
     """The resource from which the objects of the kind are read, in one version of the kind.
 
-    None if the objects are not read, because all of them use the same version.
+    None if the objects are not read: the kind has a single version, or no version is served.
     """
     releases: tuple[Release, ...]
     storage: str
