@@ -64,7 +64,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a kind."""
+    """The names of a kind, as in `spec.names` of its CustomResourceDefinition."""
 
     kind: str
     plural: str

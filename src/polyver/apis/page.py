@@ -47,8 +47,9 @@ class _Kind:
     group: str
     kind: str
     resource: GroupVersionResource | None
-    """The resource, in the version in which the objects of the kind are read; None if they are not
-    read.
+    """The resource from which the objects of the kind are read, in one version of the kind.
+
+    None if the objects are not read: the kind has a single version, or no version is served.
     """
     releases: tuple[Release, ...]
     storage: str

@@ -1,8 +1,9 @@
-"""The followers of a lineage, counted by their state inside of a rollout's cohort.
+"""Count the followers in the cohort of a rollout by their state.
 
-The cohort of a rollout is the followers that may use its release. To count them takes a few binary
-searches, whatever their number is: the followers are kept in sorted lists, one for each state and
-each combination of the labels that steps name.
+The followers of a lineage are the dependents that move to new releases automatically. The cohort of
+a rollout consists of the followers that may use its release. Counting takes a few binary searches,
+whatever the number of followers is: sorted lists hold the followers, one list for each state and
+each combination of the labels that rollout steps name.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ FollowerState = Literal[
 
 `waiting` has not tried the release, `moved` uses it and is not ready yet, `healthy` uses it and is
 healthy, `unhealthy` uses it and has failed, `failing` could not move to it, `held` did not move
-because it would lose objects. A follower that only uses a release when somebody runs it is `idle`
-before that, and `running` until its run ends.
+because it would lose objects. Some followers use a release only in a run that somebody starts. Such
+a follower is `idle` before its first run with the release, and `running` until this run ends.
 """
 WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "failing",
@@ -34,7 +35,10 @@ WORST_FIRST: Final[tuple[FollowerState, ...]] = (
     "moved",
     "healthy",
 )
-"""If the references of one object have several states, the first state in this order counts."""
+"""The states from the worst to the best, without `idle` and `running`.
+
+An object whose references have several states gets the first of these states.
+"""
 _USING: tuple[FollowerState, ...] = ("moved", "healthy", "unhealthy", "running")
 _Sides = tuple[bool, ...]
 _Member = tuple[float, str]
@@ -60,7 +64,7 @@ class Cohorts:
         return len(self._followers)
 
     def put(self, follower: Dependent, state: FollowerState) -> None:
-        """Add a follower, or replace what is known of it."""
+        """Add a follower and its state, or replace the follower with the same name."""
         self.remove(follower.name)
         sides = self._sides(follower)
         member = (follower.position, follower.name)
@@ -69,7 +73,7 @@ class Cohorts:
         insort(self._all, member)
 
     def put_all(self, followers: Iterable[tuple[Dependent, FollowerState]]) -> None:
-        """Add many followers that are not known yet; this is faster than adding each of them."""
+        """Add many followers with new names; this is faster than calling `put` for each of them."""
         for follower, state in followers:
             sides = self._sides(follower)
             member = (follower.position, follower.name)
@@ -80,7 +84,7 @@ class Cohorts:
             members.sort()
 
     def remove(self, name: str) -> None:
-        """Remove a follower; do nothing if it is not known."""
+        """Remove the follower with this name, if there is one."""
         known = self._followers.pop(name, None)
         if known is None:
             return
@@ -90,12 +94,12 @@ class Cohorts:
             del members[bisect_left(members, member)]
 
     def state(self, name: str) -> FollowerState | None:
-        """Return the state of a follower, or None if it is not known."""
+        """Return the state of the follower with this name; None if there is no such follower."""
         known = self._followers.get(name)
         return known[1] if known is not None else None
 
     def counts(self, exposure: Exposure) -> CohortCounts:
-        """Return the number of followers by state in the cohort of an exposure."""
+        """Count the followers that `exposure` lets use the release, by their state."""
         self._group_by(exposure.labels)
         found: dict[FollowerState, int] = {}
         for (state, sides), members in self._members.items():
@@ -116,7 +120,7 @@ class Cohorts:
         )
 
     def threshold(self, count: int) -> float:
-        """Return the share with which this number of followers is in the cohort.
+        """Return the `Exposure.share` with which `count` followers are in the cohort.
 
         >>> cohorts = Cohorts()
         >>> for number in range(9):
@@ -129,7 +133,11 @@ class Cohorts:
         return self._all[count][0]
 
     def names(self, exposure: Exposure, *states: FollowerState) -> list[str]:
-        """Return the names of the followers of a cohort in some states, by position."""
+        """Return the names of the followers in the cohort whose state is one of `states`.
+
+        The cohort has the followers that `exposure` lets use the release. The names are in the
+        order of the followers' positions.
+        """
         self._group_by(exposure.labels)
         found: list[_Member] = []
         for (state, sides), members in self._members.items():
@@ -141,16 +149,18 @@ class Cohorts:
     def _inside(
         state: FollowerState, sides: _Sides, members: list[_Member], exposure: Exposure
     ) -> int:
-        """Return how many of these followers, from the lowest position on, are in the cohort.
+        """Return how many of `members` are in the cohort; these are the first ones.
 
-        A follower that uses the release stays in the cohort when its labels change.
+        All members are in the cohort if a step selects them by their labels (see `sides`), or if
+        they already use the release. So a follower that uses the release stays in the cohort when
+        its labels change.
         """
         if any(sides) or state in _USING:
             return len(members)
         return bisect_left(members, (exposure.share, ""))
 
     def _group_by(self, labels: tuple[Mapping[str, str], ...]) -> None:
-        """Group the followers by the labels of steps that they have, unless they are grouped so."""
+        """Group the followers again if the steps select followers by other labels than before."""
         if labels == self._labels:
             return
         self._labels = labels

@@ -23,7 +23,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Edge(Generic[T]):
-    """Two connected versions, with a converter for each direction; None if a direction has none."""
+    """Two connected versions, and the converters between them.
+
+    `forward` converts from `source` to `target`, and `back` in the opposite direction. None means
+    that there is no converter for this direction.
+    """
 
     source: str
     target: str

@@ -161,9 +161,10 @@ class Index:
         return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
     def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
-        """Return the buckets of a lineage, divided by the labels in these gates.
+        """Return the buckets of a lineage: groups of dependents that are resolved together.
 
-        All dependents in a bucket match the same sets of labels.
+        All dependents in a bucket have the same selector, policy and pins, and match the same sets
+        of labels in `gates`.
         """
         wanted = {labels: None for gate in gates for labels in gate.cohorts}
         if set(self._gate_labels.get(lineage, ())) != wanted.keys():
@@ -242,7 +243,10 @@ def _attempt(
 
 
 def _losses(members: Iterable[_Member], lineage: Lineage, policy: Policy) -> Iterator[Loss]:
-    """Resolve each dependent by itself, so that each error names its own selector and field."""
+    """Yield a `Loss` for each dependent that gets no release.
+
+    Each dependent is resolved by itself, so that its error names its own selector and field.
+    """
     for _, _, dependent, selector in members:
         found = _attempt(lineage, selector, policy, dependent)
         if isinstance(found, NoMatch):

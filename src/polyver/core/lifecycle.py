@@ -91,10 +91,10 @@ REVISION_STAGES = Lifecycle(
 )
 
 NOTICE = 2
-"""The number of minor or major product releases between deprecation and removal.
+"""The minimum number of minor or major product releases from a deprecation to the removal.
 
-The second such product release after the deprecation is the first that may remove the deprecated
-release.
+The product release of the removal counts. So the second such product release after the deprecation
+is the first that may remove the deprecated release.
 """
 
 
@@ -115,9 +115,9 @@ class IllegalTransition(PolyverError):
 
 
 class Contradiction(PolyverError):
-    """Stated stages and product releases contradict each other.
+    """The stages and the product releases that an author wrote contradict each other.
 
-    `field` is the path of the wrong field.
+    `field` is the path of the wrong field as a tuple; it is empty if the error has no field.
     """
 
     def __init__(self, fact: str, *field: str | int, hint: str = "") -> None:
@@ -126,7 +126,7 @@ class Contradiction(PolyverError):
 
 
 class EarlyRemoval(Contradiction):
-    """A removal that comes less than two minor or major product releases after the deprecation."""
+    """A removal before the second minor or major product release after the deprecation."""
 
     def __init__(self, name: str, since: SemVer, removed_in: SemVer, notice: int) -> None:
         super().__init__(
@@ -174,10 +174,12 @@ def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
 def check_removal(
     name: str, *, since: SemVer, removed_in: SemVer, releases_so_far: Sequence[SemVer]
 ) -> None:
-    """Raise `EarlyRemoval` unless two minor or major product releases precede the removal.
+    """Raise `EarlyRemoval` if a release is removed too soon after its deprecation.
 
-    `since` and `removed_in` are the product releases of the deprecation and of the removal. For a
-    removal in the future, the product releases that may still come before the removal also count.
+    `since` and `removed_in` are the product releases of the deprecation and of the removal. The
+    removal must be in the second minor or major product release after the deprecation, or later.
+    For a removal in the future, the product releases that may still come before the removal also
+    count.
     """
     if removed_in <= since:
         raise EarlyRemoval(name, since, removed_in, 0)
@@ -200,7 +202,7 @@ def check_removal(
 
 
 def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
-    """Return the default product release of a removal: two minor product releases from now.
+    """Return the default product release of a removal: two minor releases after the newest one.
 
     >>> usual_removal([SemVer.parse("0.3.0"), SemVer.parse("0.3.1")])
     SemVer('0.5.0')
@@ -219,7 +221,7 @@ def check_releases(releases: Sequence[SemVer]) -> None:
 
 
 def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) -> None:
-    """Raise `Contradiction` if `since` or `removedIn` of a release does not fit.
+    """Check the fields `since` and `removedIn` of a release; raise `Contradiction` on an error.
 
     Both fields name product releases. They must fit the stage of the release, the product releases
     so far, and one another.

@@ -54,7 +54,7 @@ Outcome = Literal["unchanged", "changed", "loses", "fails"]
 Change = Literal["added", "changed", "removed", "lost"]
 
 MOST_VARIANTS: Final = 10
-"""The maximum number of groups of one shape; more groups are merged into one group."""
+"""The maximum number of groups of changes to the same fields; more groups are merged into one."""
 MOST_FIELDS: Final = 50
 """The maximum number of changed fields of an object that the report names."""
 _LONGEST: Final = 60
@@ -305,7 +305,10 @@ def _order(example: ChangeExample) -> tuple[str, Identity]:
 
 
 class _Variants:
-    """The groups of one shape; above `MOST_VARIANTS`, they are merged into one group."""
+    """All groups of one shape, which is: changes to the same fields of objects of one kind.
+
+    More than `MOST_VARIANTS` groups are merged into one group.
+    """
 
     def __init__(self) -> None:
         self._apart: dict[Any, _Collected] = {}
@@ -374,7 +377,7 @@ class _Made:
     fields.
     """
     variant: Any
-    """The second key: the old and the new value for each of these paths."""
+    """The second key: the old and the new value of each field whose path is in `shape`."""
     fields: tuple[FieldChange, ...] = ()
     more_fields: int = 0
 
@@ -443,7 +446,7 @@ def _joined(path: str, key: str) -> str:
 
 
 def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield pairs of old and new list items, with the index or name of each pair for the path.
+    """Yield triples: an index or a name for the path, the old list item, and the new list item.
 
     If all items have a name and the order of the names differs, items with the same name are
     paired. Otherwise, items with the same index are paired.
@@ -480,7 +483,10 @@ def _shown(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """Return a key that is equal for equal values: the value as JSON, or a digest of long JSON."""
+    """Return a key that is equal for equal values; None for an absent field.
+
+    The key is the value as JSON, or a digest of long JSON.
+    """
     if value is _ABSENT:
         return None
     text = _json(value)
@@ -512,8 +518,8 @@ def _hidden(
 def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
     """Return a value for the report, with the data of Secrets hidden.
 
-    `other` is the same value on the other side of the change: hidden data that differs from it is
-    marked as changed.
+    `other` is the old value of the same field: hidden data that differs from it is marked as
+    changed.
     """
     if isinstance(value, Mapping):
         hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}

@@ -31,7 +31,7 @@ class Policy:
 
     name: str
     usable: frozenset[Stage]
-    """A release can be used only in one of these stages."""
+    """The stages in which a release can be used."""
     best: str
     """A description of the default choice for messages, such as "newest release"."""
     noun: str = "release"
@@ -44,9 +44,13 @@ class Policy:
     keeps: frozenset[type] = frozenset()
     """The types of selectors with which a dependent keeps its pin when newer releases appear."""
     keeps_closed: bool = False
-    """True if a dependent that keeps its pin does so even if a rollout takes the release back."""
+    """Decides what happens if a rollout takes the pinned release back.
+
+    True: a dependent whose selector has a type in `keeps` keeps its pin. False: `resolve` looks for
+    another release.
+    """
     moves_when_unmatched: bool = False
-    """Decides what happens if the selector no longer matches the pin.
+    """Decides what happens if a selector of a type in `keeps` no longer matches the pin.
 
     True: the dependent moves to a release that matches. False: `resolve` raises `NoMatch`.
     """
@@ -197,7 +201,11 @@ _Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
 class Question(NamedTuple):
-    """The arguments of `resolve`, kept so that reasons are computed only when they are read."""
+    """The arguments of `resolve`.
+
+    They are stored so that the reasons for and against releases are computed only when they are
+    read.
+    """
 
     lineage: Lineage
     selector: Selector
@@ -244,11 +252,10 @@ class Question(NamedTuple):
         return None
 
     def sees(self, release: Release) -> bool:
-        """Report whether the dependent may use a release, as far as gates decide this.
+        """Report whether the gate of a release, if it has one, lets the dependent use the release.
 
-        If the release has a gate, the gate must admit the dependent. A dependent that already uses
-        the release keeps it, unless the rollout rolls the release back. Gates do not apply to
-        dependents with a lock or an exact selector.
+        A dependent that already uses the release keeps it, unless the rollout rolls the release
+        back. Gates do not apply to dependents with a lock or with an exact selector without `wish`.
         """
         gate = release.gate
         if gate is None or self.dependent.lock is not None or self._is_exact:
@@ -263,10 +270,10 @@ class Question(NamedTuple):
         return isinstance(self.selector, Exact) and not self.selector.wish
 
     def returned(self, candidates: int) -> Release | None:
-        """Return the release that the dependent used before, if the release in use is rolled back.
+        """Return the previous release of the dependent if a rollout takes back the release in use.
 
-        Return None if no rollout rolls it back, or if the dependent may not use the previous
-        release.
+        Return None if no rollout does this, or if the dependent may not use the previous release.
+        `candidates` is the set of releases that meet all rules, as an integer.
         """
         pin, previous = self.dependent.pin, self.dependent.previous
         used = self.lineage.get(pin.release) if pin is not None else None

@@ -45,7 +45,10 @@ __all__ = [
 OnFailure = Literal["Rollback", "Pause"]
 Verdict = Literal["Passed", "Waiting", "Failed"]
 SEEN_EVERY = 60.0
-"""The age in seconds at which `seen_at` is renewed, even if a decision changes nothing else."""
+"""Seconds after which a decision renews `seen_at`, even if it changes nothing else.
+
+`seen_at` is the time of the last decision, in `RolloutProgress`.
+"""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -133,10 +136,10 @@ def check_steps(steps: Sequence[RolloutStep], *, at: str = "spec.steps") -> list
 def _size_problems(
     name: str, value: float | None, earlier: list[float], *, most: float, at: str
 ) -> list[InvalidSteps]:
-    """Return the error of a share or a count, and append the value to `earlier`.
+    """Check a share or a count; return a list with the error, or an empty list.
 
-    The list has at most one error. `earlier` has the values of earlier steps, and `most` is the
-    largest valid value.
+    Append the value to `earlier`, which has the values of earlier steps. `most` is the largest
+    valid value.
     """
     if value is None:
         return []
@@ -175,7 +178,7 @@ class Exposure:
         return any(wanted.items() <= labels.items() for wanted in self.labels)
 
     def is_within(self, other: Exposure) -> bool:
-        """Report whether every dependent of this exposure is in the other one, too."""
+        """Report whether `other` includes every dependent that this exposure includes."""
         return self.share <= other.share and all(
             any(wider.items() <= each.items() for wider in other.labels) for each in self.labels
         )
@@ -244,7 +247,7 @@ class ReadyCheck:
 
     within: float = 600.0
     failing: int = 0
-    """The maximum number of dependents that fail or, after that time, are not healthy."""
+    """The maximum number of dependents that fail, or are not healthy after `within` seconds."""
     minimum: int = 1
     """The number of dependents that must be observed in each step.
 
@@ -301,7 +304,11 @@ def check_ready(
 def _ready_when_run(
     check: ReadyCheck, counts: CohortCounts, before: int, found: str
 ) -> CheckResult:
-    """Return the result if each dependent of the cohort is observed, idle or running."""
+    """Return the result of the check if each dependent is observed, idle or running.
+
+    The check waits until all runs have ended and enough dependents are observed. `found` is the
+    beginning of its message.
+    """
     needed = min(check.minimum, max(0, counts.cohort - before))
     observed = max(0, counts.observed - before)
     if counts.running:
@@ -324,9 +331,10 @@ class Rollout:
     paused: bool = False
     aborted: bool = False
     approved_step: int = -1
-    """The pauses of all steps up to this one are approved; steps count from 1.
+    """The number of the last step whose pause users have approved; steps count from 1.
 
-    0 approves the preflight; -1 approves nothing.
+    0 approves only a start of the rollout although the preflight exceeds its limits; -1 approves
+    nothing.
     """
 
 
@@ -339,28 +347,30 @@ class RolloutProgress:
     """The step in progress, from 1; 0 before the first step."""
     reason: str = ""
     started_at: float = 0.0
-    """The time at which the step started."""
+    """The time at which the current step started, in seconds since 1970."""
     passed_at: float | None = None
-    """The first time when the cohort had moved and all checks of the step passed; None before."""
+    """The first time when the cohort had moved and all checks passed; None before that."""
     failure: str = ""
     """The failure of a check that has paused the rollout in this step; empty if there was none."""
     thresholds: tuple[float, ...] = ()
-    """The position below which dependents are in the cohort, for each started step."""
+    """For each started step: the position (0 to 1) below which dependents are in the cohort."""
     seen_at: float = 0.0
     """The time of the last decision, or of one that is at most `SEEN_EVERY` seconds older."""
     approved_before: int = -1
-    """The `approved_step` when the check failed; only a higher one lets the rollout continue."""
+    """The value of `Rollout.approved_step` when the check failed.
+
+    Users approve the failure by setting a higher value.
+    """
     began_at: float = 0.0
     """The time at which the first step started."""
     observed: int = 0
-    """The number of dependents that were observed before the step."""
+    """The value of `CohortCounts.observed` when the current step started; 0 in the first step."""
 
     def at(self, now: float, *, longest: float = math.inf) -> RolloutProgress:
-        """Return the progress at a time, with its times moved so that unobserved time is left out.
+        """Return the progress with all of its times moved, so that unobserved time does not count.
 
-        Of the time since the last decision, at most `longest` seconds count. If the clock was set
-        back, none count. So what has elapsed of a pause or a check stays elapsed, and the rest
-        still has to elapse.
+        Of the time since the last decision, at most `longest` seconds count; if the clock was set
+        back, no time counts. So a pause or a check continues from the point that it had reached.
 
         >>> RolloutProgress(passed_at=90.0, seen_at=100.0).at(40.0).passed_at
         30.0
@@ -390,29 +400,38 @@ class Observations:
     counts: CohortCounts = CohortCounts()
     checks: tuple[CheckResult, ...] = ()
     threshold: float = 0.0
-    """If the next step has a `count`: so many dependents have a lower position. Otherwise 0."""
+    """The position below which as many dependents are as the `count` of the next step requires.
+
+    0 if the next step has no `count`.
+    """
     superseded_by: str = ""
     """The newer release to which the followers move instead; empty if there is none."""
     may_start: bool = True
-    """False if no step may start: outside of windows, in a freeze, or behind another rollout."""
+    """False if no step may start.
+
+    The reason is that no window is open, that rollouts are frozen, or that another rollout of the
+    same lineage is active.
+    """
     waits_for: str = ""
     """The reason why no step may start; empty if `may_start` is True."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """The result of a decision."""
+    """The result of a decision about a rollout: new progress, and the exposure of the release."""
 
     progress: RolloutProgress
     exposure: Exposure
     wake_at: float | None = None
-    """The time of the next decision, if time alone changes the result."""
+    """The time at which to decide again even if nothing else changes; None if there is none."""
 
 
 def step(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutPlan:
-    """Decide the next state of a rollout.
+    """Decide the next progress of a rollout, and the exposure of its release.
+
+    `seen` are the observations, and `now` is the time in seconds since 1970.
 
     >>> from polyver.core.preflight import OutcomeCounts
     >>> rollout = Rollout((RolloutStep(share=0.1), RolloutStep(share=1.0)))
@@ -450,7 +469,7 @@ def _next(
 def _failed(
     rollout: Rollout, progress: RolloutProgress, seen: Observations
 ) -> RolloutProgress | None:
-    """Return the progress after a failed check; None if no check failed, or it was approved."""
+    """Return the progress after a failed check; None if no check failed or a user approved it."""
     approved = rollout.approved_step
     if progress.failure and approved >= progress.step and approved > progress.approved_before:
         return None
@@ -519,7 +538,7 @@ def _after_step(
 def _started(
     rollout: Rollout, progress: RolloutProgress, seen: Observations, now: float
 ) -> RolloutProgress:
-    """Return the progress in the next step, or a paused one if no step may start now."""
+    """Start the next step and return its progress; a paused progress if no step may start now."""
     if rollout.paused:
         return replace(progress, state=RolloutState.PAUSED, reason="paused by a user")
     if not seen.may_start:

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 CONFIRMED = 3
-"""A check on another server fails after so many failed observations in a row."""
+"""The number of failed observations in a row after which a check on another server fails."""
 
 
 # Calls with a release.
@@ -72,7 +72,7 @@ class LatencyCheck:
 
 
 def check_errors(check: ErrorsCheck, calls: ObservedCalls, *, cohort: int) -> CheckResult:
-    """Return the result of the check for a cohort of this size; for an empty one, it passes.
+    """Return the result of the check; it passes if `cohort`, the size of the cohort, is 0.
 
     >>> check_errors(ErrorsCheck(0.01, 20), ObservedCalls(20, 1), cohort=4).message
     '1 of 20 calls failed (5%), at most 1% may fail'
@@ -130,11 +130,11 @@ _EMPTY = "no dependent is in the cohort"
 def lasting_result(
     result: CheckResult, shown: CheckResult | None, *, has_passed: bool
 ) -> CheckResult:
-    """Return `shown`, the last result, if the step has passed but `result` waits; else `result`.
+    """Return the result to use for a check that may wait again after its step has passed.
 
-    The last result must be `Passed`.
-
-    For example, the process that counts the calls was restarted in the pause after the step.
+    If the step has passed and `result` waits, this is `shown`, the last result, if that is
+    `Passed`; otherwise it is `result`. A check can wait again, for example, because the process
+    that counts the calls was restarted.
     """
     is_known = shown is not None and shown.verdict == "Passed"
     if has_passed and result.verdict == "Waiting" and is_known:
@@ -148,7 +148,7 @@ def lasting_result(
 
 @dataclass(frozen=True, slots=True)
 class NotObserved:
-    """The reason for which there is no observation."""
+    """Stands for a missing observation; `reason` states why it is missing."""
 
     reason: str
 
@@ -177,7 +177,7 @@ class PrometheusCheck:
 
 @dataclass(frozen=True, slots=True)
 class HttpCheck:
-    """The check that a URL answers with a status."""
+    """The check that an HTTP request to `url` is answered with the status code `status`."""
 
     url: str
     status: int = 200
@@ -221,7 +221,9 @@ def check_http(check: HttpCheck, found: int | NotObserved) -> CheckResult:
 
 
 def prometheus_values(answer: object) -> tuple[float, ...] | NotObserved:
-    """Return the values in an answer of Prometheus, decoded from JSON; or why there are none.
+    """Return the values in an answer of Prometheus; `NotObserved` if it has none.
+
+    `answer` is the body of the answer, decoded from JSON.
 
     >>> prometheus_values({"status": "success", "data": {"resultType": "vector", "result": []}})
     NotObserved(reason='the result of the query is empty')
@@ -289,7 +291,7 @@ def failures_after(failures: int, result: CheckResult) -> int:
 
 
 def confirmed_result(result: CheckResult, failures: int) -> CheckResult:
-    """Return the result that counts: a failure counts after `CONFIRMED` failures in a row.
+    """Return `result`; with fewer than `CONFIRMED` failures in a row, `Waiting` replaces `Failed`.
 
     >>> confirmed_result(CheckResult("http", "Failed", "status 503"), 1)
     CheckResult(name='http', verdict='Waiting', message='status 503 (failure 1 of 3 in a row)')

@@ -402,7 +402,10 @@ def _comparison(left: JsonPath, sign: str, right: JsonPath) -> Test:
 
 
 def _compares(left: Any, sign: str, right: Any) -> bool:
-    """Compare two values; raise `_Misfit` if their types differ, for example for 1 and 1.0."""
+    """Report whether a comparison is true; `sign` is its operator, such as `==`.
+
+    Raise `_Misfit` if the types of the values differ, for example for 1 and 1.0.
+    """
     signs = _SIGNS_OF.get(type(left))
     if signs is None or sign not in signs or type(left) is not type(right):
         raise _Misfit

@@ -316,7 +316,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
 def _misfit_values(
     fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each constant in a rule whose type the field does not allow."""
+    """Check the types of `values`, the constants in a rule; yield a finding for each wrong type."""
     here = side.inside(*path)
     for value in values:
         if not is_type_of(value, here.schema or {}):
@@ -330,7 +330,8 @@ def _passed_on(
 ) -> Iterator[ConversionFinding]:
     """Yield findings for the rules inside of a rule, and for the value that it copies.
 
-    The value that the rule copies has an error if the two fields have types that do not fit.
+    A copied value has a finding if the field in the one version and the field in the other version
+    have types that do not fit.
     """
     inside = fit.inside(rule)
     for each in rule.inside.rules:

@@ -33,7 +33,10 @@ _OPEN: Schema = {"type": "object", **_ANYTHING}
 
 
 def guessed(converter: Converter, version: str) -> Schema:
-    """Infer a schema for a version from its rules; test objects are generated from the schema."""
+    """Infer a schema for a version from the conversion rules that read or write its fields.
+
+    Test objects are generated from this schema.
+    """
     made: Schema = {"type": "object", "properties": {"spec": {**_OPEN}}}
     for edge in converter.tree.edges:
         if version in (edge.source, edge.target) and isinstance(edge.forward, ByRules):

@@ -58,7 +58,7 @@ class _End:
         return _End(self.version, place, (*self.at, *steps))
 
     def unnamed(self) -> _End:
-        """Return the `_End` for the items of the list, or the values of the map, at this path."""
+        """Return this path extended to the items of the list, or values of the map, at its end."""
         is_list = self.place is not None and self.place.type == "array"
         return self.inside(ITEM if is_list else VALUE)
 

@@ -78,7 +78,7 @@ def earlier(
 def compared(
     definitions: Mapping[str, Definition], before: Earlier, against: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each change of a CustomResourceDefinition that may break its users."""
+    """Yield a finding for each change that may break users of a CustomResourceDefinition."""
     for name, old in before.definitions.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, but not here")

@@ -26,7 +26,7 @@ _RUN = "import sys; from polyver.apis.commands._behaviour import answer; answer(
 
 
 class NotConvertedThen(Exception):
-    """A conversion in the earlier revision raised an error; it had the same message."""
+    """Raised if a conversion fails in the earlier revision; the message is that of the failure."""
 
 
 @contextmanager
@@ -35,7 +35,8 @@ def behaviour_in(
 ) -> Iterator[dict[Key, EarlierConversions]]:
     """Run a process that converts with the kinds in a folder, until the `with` block ends.
 
-    Yield the conversions of these kinds, by group and kind; they send requests to the process.
+    Yield the conversions of these kinds, by group and kind. Each call of a conversion sends a
+    request to the process.
     """
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],

@@ -25,7 +25,7 @@ app = App(name="check")
 
 
 class _CheckFormat(Enum):
-    """Values of `-o`."""
+    """The output formats of `polyver check`, which are the values of its option `-o`."""
 
     TEXT = "text"
     JSON = "json"

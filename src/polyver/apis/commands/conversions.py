@@ -32,7 +32,10 @@ def load_converters(
 
 
 def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandlers:
-    """Load converters and the admission chain for `polyver serve`."""
+    """Build the handlers that `polyver serve` needs for conversion reviews and admission reviews.
+
+    `paths` are manifests with Conversions, and `kinds` are kinds declared in Python.
+    """
     from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.kube.server.admission import AdmissionChain
     from polyver.webhook import ReviewHandlers

@@ -161,7 +161,11 @@ def _admission(webhook: Webhook | None) -> Webhook:
 def _manifests(
     kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Build the manifests, by file name without suffix, such as `crontabs.stable.example.com`."""
+    """Build the manifests, by file name without suffix, such as `crontabs.stable.example.com`.
+
+    `webhook` converts objects. If `asked` is not None, webhook configurations for admission by the
+    webhook `asked` are added.
+    """
     from polyver.apis.crds import crd_of
 
     crds = [crd_of(kind.definition(), webhook) for kind in kinds]

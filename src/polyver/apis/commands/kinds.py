@@ -53,7 +53,10 @@ def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterato
 
 
 def _project() -> tuple[Path, list[str]]:
-    """Return the project's folder, and the modules, files and folders that it lists for kinds."""
+    """Return the project's folder, and the entries of the list of kinds in its pyproject.toml.
+
+    The entries are names of modules, files and folders.
+    """
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -104,7 +107,8 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
 def project_names(what: str) -> tuple[Path, list[str]]:
     """Return the project's folder, and the list under the key `what` of [tool.polyver].
 
-    The project is the nearest folder with a pyproject.toml. The list is [] if it has no such key.
+    The project is the nearest folder with a pyproject.toml. The list is [] if this file has no such
+    key.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):

@@ -47,7 +47,7 @@ class CompatibilityFinding:
     CustomResourceDefinition (`spec.scope`, `spec.versions[v1].served`).
     """
     rule: str
-    """The name of one of `RULES`."""
+    """The name of the comparison rule, which is a key of `RULES`."""
     severity: FindingSeverity
     fact: str
     advice: str

@@ -29,7 +29,7 @@ class FindingSeverity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FindingRule:
-    """A type of finding."""
+    """A comparison rule: a type of change, with the severity and the advice of its findings."""
 
     name: str
     severity: FindingSeverity

@@ -150,7 +150,7 @@ def _implies(one: Schema, other: Schema) -> bool:
 
 
 class _UnknownFieldHandling(Enum):
-    """What an API server does with the value of a key that has no schema."""
+    """The ways in which an API server may handle the value of a key that has no schema."""
 
     DROPPED = "dropped"
     KEPT = "kept"

@@ -65,7 +65,10 @@ Publish = Callable[[str, Converter | None], None]
 
 
 class ConversionController(Controller[str]):
-    """Reconciles Conversions; the key is the name that a Conversion and its CRD share."""
+    """Reconciles Conversions.
+
+    The key of a Conversion in the work queue is its name, which is also the name of its CRD.
+    """
 
     name = "conversions"
 
@@ -150,7 +153,7 @@ class ConversionController(Controller[str]):
     async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
         """Remove the finalizer of a deleted Conversion if its kind does not need the Conversion.
 
-        If the kind still needs the Conversion, check again later.
+        If the kind still needs the Conversion, return a request to reconcile it again later.
         """
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)
@@ -182,7 +185,7 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Report whether a CRD names our webhook. A replica that writes no CRDs assumes this."""
+        """Report whether a CRD names our webhook; always True in a replica that writes no CRDs."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(

@@ -63,7 +63,7 @@ _TIMEOUT = 60.0
 
 
 class _Seen(Struct, frozen=True, gc=False):
-    """What the controller keeps in memory of an object that it applied."""
+    """The data that the controller keeps in memory for an object that it has applied."""
 
     owner: str
     """The uid of the object's controller in its owner references; empty if it has none."""

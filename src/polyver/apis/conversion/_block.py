@@ -84,9 +84,9 @@ class RuleBlock:
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
-        """Return this block for values with these schemas.
+        """Return a block with the same rules, for values with these schemas.
 
-        It also has the rules that the schemas imply.
+        The returned block also has the rules that the schemas imply.
         """
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
@@ -97,14 +97,14 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version to which this direction converts.
+        """Return the schema of the version to which this direction converts; None if it has none.
 
         With `back`, this is the version `from`.
         """
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the version from which this direction converts.
+        """Return the schema of the version from which this direction converts; None if it has none.
 
         With `back`, this is the version `to`.
         """
@@ -214,8 +214,9 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields, with fingerprints of the fields in `view`.
+        """Yield the guards of the preserved fields in `lost`.
 
+        A guard has the fingerprint of the fields in `view` on which a preserved field depends.
         `view` is the object in the version from which this direction converts.
         """
         rest = dict(lost)
@@ -315,7 +316,7 @@ class FieldClaims:
 
 
 class _Side:
-    """The fields of one version that rules use, and the parents of these fields."""
+    """The fields that rules use in one of the two versions, and the parents of these fields."""
 
     def __init__(self) -> None:
         self._taken: dict[Path, tuple[Path, int]] = {}
@@ -365,7 +366,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove the outermost parent of a path whose value is not an object.
+    """Of the parents of a path, remove the outermost one that is not an object.
 
     Otherwise no value could be written at this path.
     """

@@ -239,7 +239,7 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
 
 
 def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """Return the names that the fields which identify a list item have in the second version."""
+    """Translate `keys`, which identify a list item, to the field names of the second version."""
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()

@@ -124,9 +124,9 @@ class _BlockWriter:
     losing: bool
     """True if the generated code preserves lost values; False if it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """Two `Settled` about other versions on the conversion path.
+    """A `Settled` for the versions before this block on the path, and one for those after it.
 
-    The first is for the versions before this block, the second for the versions after it.
+    A `Settled` states whether filling in the defaults of these versions can change a guard.
     """
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
@@ -172,7 +172,11 @@ class _BlockWriter:
             line(f"    if not {var}: raise Unusual")
 
     def _watch(self, var: str, allowed: frozenset[str] | None, refused: frozenset[str]) -> None:
-        """Write code that raises Unusual for fields that only the interpreter can convert."""
+        """Write code that raises Unusual for fields that only the interpreter can convert.
+
+        The generated variable `var` has an object, which may have only the fields in `allowed`
+        (None: any field), and none of the fields in `refused`.
+        """
         if allowed is not None:
             names = self.out.keep("known", allowed)
             self.out.line(f"if {var} is not M and not {var}.keys() <= {names}: raise Unusual")

@@ -43,7 +43,7 @@ Schemas = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class ConversionPath:
-    """The function that converts objects from one version to another, and what it may do."""
+    """The function of a conversion path; it may call users' functions or change metadata."""
 
     convert: ConvertOpened
     calls_functions: bool
@@ -150,10 +150,10 @@ class Interpreter:
         self._schemas = schemas
 
     def convert(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert an object to another version, without its preserved fields.
+        """Convert an object, whose preserved fields are in `carry`, to another version.
 
-        The preserved fields of the object are in `carry`. They are updated in place: restored
-        fields are removed, and lost fields are added.
+        The preserved fields in `carry` are updated in place: restored fields are removed, and lost
+        fields are added.
         """
         # A guarded value is restored only if its guard matches the current object. The guard is the
         # fingerprint of the fields on which the value depends. Remove the other guarded values.
@@ -185,11 +185,11 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield what is needed to check the guards of each version that has preserved fields.
+        """Yield the data to check the guards of each version that has preserved fields.
 
-        This is the version, the last step of the path to it, and the object converted to the
-        version before this last step. The object has the defaults of its version, because an API
-        server may fill in defaults between any two conversions.
+        Each item is a triple: the version, the last step of the conversion path to it, and the
+        object in the version from which this step converts. The object has the defaults of its
+        version, because an API server may fill in defaults between any two conversions.
         """
         known = [each for each in carry.lost if each in self._tree.versions]
         ways = {each: self._tree.way(version, each) for each in known}

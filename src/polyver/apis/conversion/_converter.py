@@ -173,11 +173,10 @@ class Converter:
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
         """Return the function that converts objects whose fields may be undecoded JSON, or None.
 
-        With None, only `convert_raw` can convert between the two versions: no function can be
-        compiled, or the rules change metadata, which must be checked.
-
-        The function may change an object in place. It returns None for an object that only
-        `convert_raw` can convert.
+        If the result is None, only `convert_raw` can convert between the two versions: no function
+        can be compiled, or the rules change metadata, which must be checked. The function may
+        change an object in place. It returns None for an object that only `convert_raw` can
+        convert.
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert
@@ -195,7 +194,7 @@ class Converter:
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
-        """Return the paths of an object's preserved fields, by the version with these fields."""
+        """Return the paths of an object's preserved fields, by the version that has the fields."""
         carry = self.keeping.split(obj)[1]
         return {version: [*lost] for version, lost in carry.lost.items()}
 

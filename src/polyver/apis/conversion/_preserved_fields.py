@@ -103,10 +103,10 @@ _decode = msgspec.json.Decoder(_Written).decode
 
 
 def _read(text: object) -> PreservedFields:
-    """Parse preserved fields; keep the text if its format is unknown.
+    """Parse preserved fields; if the format is unknown, return the text unchanged in `unknown`.
 
-    An earlier or later version of polyver may have written the text. After an upgrade or a
-    roll-back to that version, polyver can read the text again.
+    An earlier or later version of polyver may have written the text. This other version can read
+    the text again, if it replaces the running version.
     """
     if not isinstance(text, str):
         return PreservedFields()
@@ -357,8 +357,8 @@ class PreservedFieldsStore:
     """The location of preserved fields, and a second annotation if the location is occupied.
 
     The location is occupied if it contains preserved fields in a format that this version of
-    polyver does not know. polyver keeps these preserved fields unchanged. After an upgrade or a
-    roll-back, the version of polyver that wrote them can read them again.
+    polyver does not know. polyver keeps these preserved fields unchanged, so that the version of
+    polyver that wrote them can read them again.
     """
 
     def __init__(self, place: PreservedFieldsLocation) -> None:

@@ -186,13 +186,17 @@ def preserved(entry: dict[str, Any]) -> Any:
 
 _MOST: Final = 2**63 - 1
 _LARGE: Final = 10**18
-"""Integers up to this limit do not change in a conversion to a string and back."""
+"""The limit of integers that compiled rules cast to or from a string.
+
+The interpreter casts integers whose absolute value is not below this limit.
+"""
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
     """Build a function that runs a rule which has no inner rules, such as a cast.
 
-    The function takes plain values. It returns None if a value would be lost.
+    The function takes plain values. It returns None if a value would be lost. With `back`, it
+    converts from the version `to` to the version `from`.
     """
     match rule:
         case ValuesRule():

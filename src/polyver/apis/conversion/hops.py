@@ -78,12 +78,12 @@ class ByRules:
 
 @dataclass(frozen=True, slots=True)
 class ByFunctions:
-    """One direction of an edge that is a pair of functions of a user, `there` and `back`.
+    """One direction of an edge that a user declares by two functions, `there` and `back`.
 
     A field is lost if converting by `there` and then by `back` does not return the field with the
-    same value. polyver does not know on which other fields a lost field depends. So it restores a
-    lost field only as long as converting by a function still returns the same value at the path of
-    this field.
+    same value. polyver does not know on which other fields a lost field depends. So when it later
+    converts to the version with the lost field, it restores the field only if the function returns
+    the same value for this field as directly after the loss.
     """
 
     there: Function
@@ -167,7 +167,10 @@ def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
 
 
 def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
-    """Build one direction of an edge that is declared by rules."""
+    """Build one direction of an edge that is declared by rules.
+
+    With `back`, it converts from the version `to` to the version `from`.
+    """
     return (ByRules if block.fits else _ByUnfitRules)(block, back)
 
 

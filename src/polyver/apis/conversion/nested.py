@@ -64,9 +64,9 @@ class _Nested(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that may have another path in the other version.
+    """Moves a field to another path, or keeps its path and converts the fields inside of it.
 
-    If the field is an object, `inside` has the rules for its fields.
+    If the value of the field is an object, `inside` has the rules for the fields of this object.
     """
 
     name: ClassVar[str] = "move"
@@ -86,7 +86,10 @@ class MoveRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class WrapRule(_Nested):
-    """A single value in the version `from`; in the version `to`, the first item of a list."""
+    """Converts a single value to a list with this value as the first item, and back.
+
+    The version `from` has the single value, and the version `to` has the list.
+    """
 
     name: ClassVar[str] = "wrap"
 
@@ -150,7 +153,7 @@ def _first(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class EachRule(_Nested):
-    """The items of a list, or the values of a map, each converted by its own rules."""
+    """Converts each item of a list, or each value of a map, by the same inner rules."""
 
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
@@ -259,7 +262,10 @@ class EachRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class KeyedRule(_Nested):
-    """A list in the version `from`; in the version `to`, a map by a field of the items."""
+    """Converts a list in the version `from` to a map in the version `to`, and back.
+
+    The field `key` of a list item becomes the key in the map.
+    """
 
     key: str
     value: str

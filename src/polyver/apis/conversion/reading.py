@@ -39,7 +39,7 @@ class DeclaredEdge:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredConversion:
-    """The content of a Conversion."""
+    """The content of a Conversion: a kind, its versions, and the edges between the versions."""
 
     name: str
     group: str

@@ -70,7 +70,10 @@ class ConversionRule(ABC):
 
     @abstractmethod
     def run(self, values: Ports, *, back: bool) -> Ports:
-        """Convert the values that the rule reads; return the values that it writes."""
+        """Convert the values that the rule reads; return the values that it writes.
+
+        With `back`, convert from the version `to` to the version `from`.
+        """
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
         """Find the lost values: those that running the rule backwards would not restore.
@@ -93,7 +96,7 @@ class ConversionRule(ABC):
         }
 
     def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
-        """Return the values to write, with each preserved value in `lost` instead of `made`."""
+        """Return `made`, with each value that `lost` preserves in place of the converted value."""
         _, writes = self.ports(back=back)
         return tuple(
             restored_entry(value, lost[show_path(path)]) if show_path(path) in lost else value
@@ -138,7 +141,7 @@ class SingleFieldRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class ValuesRule(SingleFieldRule):
-    """A field whose values are other values in the other version, such as `Always` and `always`."""
+    """Replaces each value of a field by another value, such as `Always` by `always`, and back."""
 
     words: Mapping[Any, Any]
     name: ClassVar[str] = "values"
@@ -160,7 +163,7 @@ class ValuesRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class CastRule(SingleFieldRule):
-    """A field whose value has another type in the other version, such as "80" and 80."""
+    """Converts the value of a field to another type in the other version, such as "80" to 80."""
 
     source_type: Type
     target_type: Type
@@ -173,7 +176,7 @@ class CastRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class ScaleRule(SingleFieldRule):
-    """A number that has another unit in the other version."""
+    """Converts a number to another unit: in the version `to`, it is multiplied by `factor`."""
 
     factor: Fraction
     source_type: Type = "integer"
@@ -188,7 +191,7 @@ class ScaleRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class SplitRule(ConversionRule):
-    """A string in the version `from`; in the version `to`, several fields, which are its parts."""
+    """Splits a string of the version `from` into several fields of the version `to`."""
 
     source: Path
     into: tuple[Path, ...]
@@ -239,7 +242,7 @@ class SplitRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class DropRule(ConversionRule):
-    """A field that only one of the versions has."""
+    """A rule for a field that only one version has; the other version preserves its value."""
 
     at: Path
     added: bool = False
@@ -266,7 +269,7 @@ class DropRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class ConstRule(ConversionRule):
-    """A field that only the version `to` has, with a constant value."""
+    """Sets a field that only the version `to` has to a constant value."""
 
     at: Path
     value: Any

@@ -56,7 +56,7 @@ def knows(place: StructuralSchema | None, name: str) -> bool:
 
 
 def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
-    """Return the schema of a field that is allowed; None if it may have any value."""
+    """Return the schema of a field that `place` allows; None if the field may have any value."""
     if place is None or (place.embedded and name in META_FIELDS):
         return None
     found = place.child(name)
@@ -259,7 +259,7 @@ def pruner(place: StructuralSchema | None) -> Prune | None:
 
 
 _NO_FIELD = "\0"
-"""A field name that occurs in no schema."""
+"""A field name that occurs in no schema; it stands for every field that a schema does not name."""
 
 
 def _pruner(
@@ -383,7 +383,7 @@ def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
 
 
 def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
-    """Return the `Settled` for the fields at some paths of a schema.
+    """Return a `Settled`: whether filling in defaults can change the fields at some paths.
 
     The result also covers `far`, the `Settled` of other versions on the conversion path.
     """
@@ -392,7 +392,7 @@ def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled)
 
 
 def all_settled(places: Iterable[StructuralSchema | None]) -> Settled:
-    """Return one `Settled` that covers several whole schemas."""
+    """Return a `Settled`: whether filling in the defaults of some schemas can change any field."""
     found = [place for place in places if place is not None]
     return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
 

@@ -62,7 +62,10 @@ def _check_carry(kind: Kind) -> None:
 
 
 def _with_carry(kind: Kind, declared: DeclaredVersion) -> Mapping[str, Any] | None:
-    """Return the schema of a version; add the field that the kind reserves for preserved fields."""
+    """Return the schema of a version; None if the version has no schema.
+
+    The schema has an additional field if the kind reserves this field for preserved fields.
+    """
     schema = declared.version.schema
     if not kind.carry or schema is None:
         return schema

@@ -227,10 +227,10 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
-    """Return the versions that the function for all versions must connect to the hub.
+    """Return the versions that the user's function for all versions must connect to the hub.
 
-    This is the first version of each group of versions that no edges connect to the hub. Errors
-    in the edges are reported later, when the tree is built.
+    This is the first version of each group of versions that edges connect with one another, but not
+    with the hub. Errors in the edges are reported later, when the tree is built.
     """
     found: list[str] = []
     reached = _reached(hub, edges)

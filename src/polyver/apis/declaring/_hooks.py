@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a controller's function returns for an object.
+    """The result that the function of a controller returns for an object.
 
     >>> Outcome(status={"ready": True}, after=30)
     Outcome(status={'ready': True}, objects=None, after=30)
@@ -121,7 +121,7 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """Make the changes of a hook in the whole object; return the result.
+    """Return the object `whole` with the changes that a hook has made.
 
     The changes are the differences between `before` and `after`. Both have only the fields that the
     class in the hook's type hint has; `whole` also has all other fields.

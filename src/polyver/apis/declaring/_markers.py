@@ -182,7 +182,7 @@ class Preserve(_ClassMark):
 
 @dataclass(frozen=True, slots=True)
 class Rule(_ClassMark):
-    """A CEL rule for a class or a type.
+    """A CEL rule that objects of a class, or values of a type, must satisfy.
 
     >>> Rule("self.min <= self.max", message="min is above max").schema
     {'rule': 'self.min <= self.max', 'message': 'min is above max'}
@@ -226,7 +226,7 @@ IntOrString: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class FieldOptions:
-    """The arguments of `Field`."""
+    """The marker that the function `Field` returns, with the arguments of the function."""
 
     name: str
     default: Any

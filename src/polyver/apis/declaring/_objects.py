@@ -85,7 +85,7 @@ class DeclaredObject(msgspec.Struct, metaclass=_Declared, kw_only=True):
     __schema__: ClassVar[Schema]
     """The schema of the class, for the API server."""
     __declared__: ClassVar[type]
-    """The class as it was declared."""
+    """The class that the user declared, from which polyver built this class."""
 
 
 prepare(DeclaredObject)

@@ -49,7 +49,7 @@ class EarlierConversions:
 
     @classmethod
     def of(cls, subject: CheckedKind) -> EarlierConversions:
-        """Return the conversions of a kind that this process has loaded."""
+        """Return the conversions of `subject`, a kind that was loaded in this process."""
         converter = subject.converter
 
         def convert(obj: Object, version: str) -> tuple[Object, Object]:

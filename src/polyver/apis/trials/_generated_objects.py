@@ -41,7 +41,10 @@ class MissingHypothesis(PolyverError):
 
 
 def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object]:
-    """Generate objects with Hypothesis; the same seed gives the same objects."""
+    """Generate at most `count` objects with Hypothesis; the same seed gives the same objects.
+
+    `head` has the apiVersion and the kind of the objects.
+    """
     try:
         import hypothesis
     except ImportError:
@@ -115,8 +118,8 @@ class Mixer:
         The first object has every field. The next ones are the objects that were passed to the
         Mixer, and all later ones are newly mixed.
 
-        In few of the passed objects, an optional field inside of another optional field has a
-        value. Without the first object, a short run might try no object with such a field.
+        The passed objects seldom have a value for an optional field that is inside of another
+        optional field. Without the first object, a short run might not test such a field.
         """
         yield self._mixed(shares=(1.0,))
         yield from map(self._with_metadata, self._objects)

@@ -69,7 +69,10 @@ class CheckedKind:
 
     @classmethod
     def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
-        """Build a CheckedKind from a kind, or from a converter, whose schemas are not checked."""
+        """Build a CheckedKind from a kind or a converter.
+
+        With a converter, there are no schemas to check.
+        """
         if isinstance(kind, CheckedKind):
             return kind
         if isinstance(kind, Converter):
@@ -200,9 +203,10 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield a "stable" trial for each edge of `version` that has functions.
+        """Yield a trial of the property `stable` for each edge of `version` that has functions.
 
-        Edges with rules need no such trial.
+        The property is that a second round trip over the edge changes nothing. Edges with rules
+        need no such trial.
         """
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)

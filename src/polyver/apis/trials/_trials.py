@@ -118,7 +118,10 @@ def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, 
 
 
 def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check one conversion: its input is unchanged, and its result fits the target version."""
+    """Check that a conversion does not change its input, and that its result fits its version.
+
+    Return the failure; None if there is none.
+    """
     converter, obj = tries.converter, tries.obj
     source, target = trial.way
     before = fresh(obj)
@@ -179,7 +182,10 @@ def _identity(
 def _invalid(
     converter: Converter, way: tuple[str, ...], obj: Object, made: Object
 ) -> TrialFailure | None:
-    """Check a converted object against the target's schema, after filling in its defaults."""
+    """Fill in the defaults of a converted object, and check it against its version's schema.
+
+    Return the failure; None if there is none, or if the original object was not valid either.
+    """
     if way[1] not in converter.schemas or converter.schemas[way[0]].validate(obj):
         return None
     schema = converter.schemas[way[1]]
@@ -192,7 +198,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that converting through another version equals converting directly."""
+    """Return a failure if converting through another version differs from converting directly."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)
@@ -236,7 +242,7 @@ def shown_value(value: Any) -> str:
 
 
 def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that compiled rules and the interpreter give the same results.
+    """Return a failure if compiled rules and the interpreter give different results.
 
     The results are compared for plain data and for JSON.
     """
@@ -258,7 +264,7 @@ def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | 
 
 
 def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that an edit is kept when the edited object is converted to a version and back."""
+    """Return a failure if an edit of an object is lost in a conversion to a version and back."""
     source, stop, other = trial.way
     edit = trial.edit
     assert edit is not None
@@ -281,7 +287,7 @@ def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _unseen(
     tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
 ) -> TrialFailure | None:
-    """Check that preserved fields do not hide an edit in other versions.
+    """Return a failure if preserved fields hide an edit in another version.
 
     An object with preserved fields must show the edit in the other version in the same way as an
     object without them.
@@ -317,7 +323,7 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that a second round trip over an edge changes nothing.
+    """Return a failure if a second round trip over an edge changes the object.
 
     The round trip is made without preserved fields, which would hide a change.
     """
@@ -355,7 +361,7 @@ def edited(obj: Object, edit: Edit) -> Object | None:
 
 
 def _defaults(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that defaults do not make polyver discard preserved fields.
+    """Return a failure if filling in defaults makes polyver discard a preserved field.
 
     An API server may fill in defaults between two conversions.
     """

@@ -45,7 +45,7 @@ def objects_from_schema(
 
 
 def _values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Build a strategy for one value.
+    """Build a strategy for the values that a schema allows.
 
     The strategy rejects values that `anyOf`, `oneOf` or `not` do not allow.
     """
@@ -66,7 +66,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _merged(schema: Schema, more: Schema) -> Schema:
-    """Combine two schemas to one schema; a part that one schema cannot express is left out."""
+    """Combine two schemas to one; a constraint that one schema cannot express is left out."""
     made = dict(schema)
     for name, value in more.items():
         if name in ("anyOf", "oneOf", "allOf", "not"):

@@ -65,7 +65,7 @@ class _AuthorizationValue(Opaque):
 class Authorizer(_AuthorizationValue):
     """The CEL variable `authorizer`: the permissions of the user who sent the request.
 
-    After the call `authorizer.serviceAccount(...)`, it has the permissions of that account.
+    The call `authorizer.serviceAccount(...)` returns such a value for a service account.
     """
 
     __slots__ = ()

@@ -36,7 +36,7 @@ def _is_sorted(found: List) -> bool:
 
 
 def _compared(one: Any, other: Any) -> int:
-    """Compare two values; values that cannot be compared count as equal."""
+    """Return -1, 0 or 1, as `compare` does; values that cannot be compared count as equal."""
     try:
         return compare(one, other)
     except CelEvaluationError:

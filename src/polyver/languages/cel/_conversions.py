@@ -1,4 +1,4 @@
-"""Type conversions and sizes of values."""
+"""The CEL functions that convert a value to another type, and the function `size`."""
 
 from __future__ import annotations
 

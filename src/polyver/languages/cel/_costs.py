@@ -1,4 +1,4 @@
-"""The costs of calls at run time. Most costs depend on the lengths of the arguments."""
+"""The costs of calls of CEL functions at run time; most costs depend on the argument lengths."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _clause(text: str, at: int) -> tuple[Clause, int]:
 
 
 def formatted(text: str, values: List) -> str:
-    """Replace the clauses of a format string by values."""
+    """Return a format string with each clause, such as `%d`, replaced by the next value."""
     parts: list[str] = []
     used = 0
     for part in clauses(text):

@@ -1,4 +1,4 @@
-"""Values of literals in an expression: numbers, strings and bytes."""
+"""Values of the literals in a CEL expression: numbers, strings and bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class InvalidLiteral(PolyverError):
 
 
 def read_literal(token: CelToken, *, negative: bool = False) -> Any:
-    """Return the value of a literal token."""
+    """Return the value of a literal token.
+
+    With `negative`, a minus sign precedes the token, and the value is negative.
+    """
     match token.kind:
         case "NUM_INT":
             return _int(token.text, negative=negative)

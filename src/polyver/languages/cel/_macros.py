@@ -32,7 +32,7 @@ class InvalidMacro(PolyverError):
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
-    """If a call calls a macro, return the expression for which it stands; otherwise None."""
+    """If a call is a macro, return the expression that replaces the call; otherwise return None."""
     known = _MACROS.get((function, len(args), target is not None))
     return known(_Maker(at), target, args) if known is not None else None
 

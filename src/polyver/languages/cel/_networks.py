@@ -169,7 +169,10 @@ def _problem_of_v6(text: str) -> str:
 
 
 def _problem_of_group(rest: str, number: str, *, last: bool) -> str | None:
-    """Return the error in a group of an IPv6 address, or directly after it; None if valid."""
+    """Return the error in a group of an IPv6 address, or directly after it; None if valid.
+
+    `number` has the digits of the group, and `rest` is the address from this group on.
+    """
     after = rest[len(number) :]
     place = f"(at {quoted(rest)})"
     if len(number) > 4:

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and membership operators; overflows of 64 bits are errors."""
+"""CEL operators for arithmetic, comparison and membership; overflows of 64 bits are errors."""
 
 from __future__ import annotations
 

@@ -41,7 +41,10 @@ __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
 _HIGHEST: Final = 200
-"""The maximum height of the tree. Each operator in a chain such as `a + b + c` adds one level."""
+"""The maximum height of the syntax tree of an expression.
+
+Each operator in a chain such as `a + b + c` adds one level.
+"""
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()
@@ -49,7 +52,7 @@ _RESERVED = frozenset(
 
 
 def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
-    """Parse an expression; return its tree, and its syntax errors.
+    """Parse an expression; return its tree, or None if it cannot be parsed, and its syntax errors.
 
     >>> tree, problems = parse("(1")
     >>> problems[0].text

@@ -301,9 +301,9 @@ _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
 def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
-    """Evaluate a call with a constant argument now, when the program is built.
+    """Evaluate a call with a constant argument once, when the program is built.
 
-    Raise `Unusable` if the call fails.
+    Return a function with the result, or raise `Unusable` if the call fails.
     """
     try:
         return CelConstant(call([given.value]))

@@ -1,4 +1,4 @@
-"""CEL operators that do not evaluate all arguments, or that accept arguments that fail.
+"""CEL operators that skip an argument, or that accept an argument whose evaluation fails.
 
 For example, `a || b` is true if b is true, even if evaluating a fails.
 """

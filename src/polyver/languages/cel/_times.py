@@ -1,4 +1,4 @@
-"""Functions for timestamps and durations."""
+"""CEL functions for timestamps and durations."""
 
 from __future__ import annotations
 

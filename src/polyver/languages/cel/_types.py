@@ -101,7 +101,7 @@ _NULLABLE = frozenset(("opaque", "struct", "duration", "timestamp"))
 
 
 class TypeMapping:
-    """Which types the type parameters stand for, while a call is checked."""
+    """The types that the type parameters of a function stand for, while a call is checked."""
 
     def __init__(self, known: dict[CelType, CelType] | None = None) -> None:
         self._known = known or {}

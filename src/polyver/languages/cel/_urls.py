@@ -1,4 +1,4 @@
-"""URLs and their parts."""
+"""CEL values for URLs, from which expressions can read parts such as the host."""
 
 from __future__ import annotations
 

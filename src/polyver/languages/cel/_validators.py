@@ -1,4 +1,4 @@
-"""Checks of the literals in an expression that has no type errors."""
+"""Checks of the literals in a CEL expression that has no type errors."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Drop the bytes at the end that do not form a complete group of eight bytes."""
+    """Return base32 text without the bytes at its end that do not form a group of eight bytes."""
     return content[: len(content) // 8 * 8]
 
 

@@ -55,7 +55,7 @@ TEXT = DataShape()
 
 @dataclass(frozen=True, slots=True)
 class FieldAccess:
-    """A read of a field in a template, if the field may not exist."""
+    """A place in a template that reads a field which may not exist."""
 
     path: tuple[str, ...]
     known: tuple[str, ...]

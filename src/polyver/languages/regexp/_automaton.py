@@ -170,7 +170,7 @@ class Automaton:
 
 
 def holds(what: str, before: str, after: str) -> bool:
-    """Report whether a position meets a condition such as `line-end`.
+    """Report whether a position in a string meets the condition `what`, such as `line-end`.
 
     `before` and `after` are the characters around the position; "" at the ends of the string.
     """
@@ -196,7 +196,7 @@ class Finder(Automaton):
     """
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Return the span of the first match at or after a position."""
+        """Return the span of the first match at or after a position; None if there is none."""
         walks: dict[int, int] = {}
         found: tuple[int, int] | None = None
         for at in range(start, len(text) + 1):

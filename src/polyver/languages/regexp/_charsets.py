@@ -79,7 +79,7 @@ _KNOWN_SCRIPTS = frozenset(
 
 
 def property_named(name: str) -> str | None:
-    """Return the name of a general category or a script of Unicode; None if it does not exist."""
+    """Return `name` if it is a general category or a script of Unicode; otherwise return None."""
     return name if name in _CATEGORIES or name in _KNOWN_SCRIPTS else None
 
 

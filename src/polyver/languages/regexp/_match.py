@@ -21,7 +21,10 @@ from polyver.languages.values.step_budget import spend
 __all__ = ["CompiledPattern", "InvalidPattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _STATES = 10
-"""An automaton with this number of states needs about one step for each character that it reads."""
+"""The number of states that an automaton processes for one character in one step of the budget.
+
+A search takes about `length of the string * states / _STATES` steps.
+"""
 
 
 class CompiledPattern:
@@ -51,7 +54,7 @@ class CompiledPattern:
         return self._automaton.matches(text)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Return the span of the first match in a string at or after a position."""
+        """Return the span of the first match at or after a position; None if there is none."""
         if self._quick is not None and len(text) <= self._longest:
             found = self._quick.search(text, start)
             return None if found is None else found.span()

@@ -15,7 +15,7 @@ __all__ = ["Match", "Search", "read_search"]
 
 Span = tuple[int, int]
 _Marks = tuple[tuple[str, int], ...]
-"""Where groups begin and end: `("(1", 4)` means that group 1 begins at position 4."""
+"""Positions at which groups begin and end: `("(1", 4)` means that group 1 begins at position 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,10 @@ class Search:
         return self.states * places
 
     def find(self, text: str, start: int = 0) -> tuple[Match | None, int]:
-        """Return the first match at or after a position, and an upper bound of its steps."""
+        """Return the first match at or after a position, and an upper bound of its steps.
+
+        Instead of the match, return None if nothing matches.
+        """
         if self._quick is None or len(text) > self._longest:
             return self._walk(text, start)
         found = self._quick.search(text, start)

@@ -272,7 +272,7 @@ class _Parser:
         return [self._literal(char) for char in inside]
 
     def _escaped_class(self) -> Charset | None:
-        """Return the set of `\\d`, `\\S`, `\\pL` and similar escapes."""
+        """Read an escape such as `\\d` or `\\pL`; return its characters. None if there is none."""
         char = self._text[self._at + 1 : self._at + 2]
         if char.lower() in CLASSES:
             self._at += 2

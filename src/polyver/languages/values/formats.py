@@ -85,7 +85,10 @@ def _is_unit(unit: str) -> bool:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an IP address; as in kube-apiserver, leading zeros in IPv4 addresses are allowed."""
+    """Parse an IP address; return None if it is invalid.
+
+    As in kube-apiserver, leading zeros in IPv4 addresses are allowed.
+    """
     *front, last = text.split(":")
     if "." in last:
         last = ".".join(part.lstrip("0") or part[-1:] for part in last.split("."))

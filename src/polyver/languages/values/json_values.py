@@ -207,7 +207,7 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
     """Convert a number without decimals to an integer, because Go prints such a number as one.
 
-    `target` is the Go type that the error message names.
+    Raise `Undecodable` for an infinite number; `target` is the Go type that the error names.
     """
     if not math.isfinite(number):
         raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")
@@ -252,7 +252,7 @@ class _Scan:
                 return
 
     def _next(self) -> str:
-        """Return the next character that is not white space, and move behind it."""
+        """Move behind the next character that is not white space, and return this character."""
         text = self._text
         while self._at < len(text) and text[self._at] in " \t\r\n":
             self._at += 1
@@ -272,9 +272,9 @@ class _Scan:
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:
-        """Move behind the next value.
+        """Move the position behind the next value, and return False.
 
-        For an object or a list, move only behind its first character, and return True.
+        For an object or a list, move it only behind the opening bracket, and return True.
         """
         match character := self._next():
             case "{" | "[":
@@ -313,7 +313,10 @@ class _Scan:
             raise _Wrong.character(character, "after object key")
 
     def _ended(self) -> bool:
-        """Move behind the comma or bracket after a value; return True at the end of the text."""
+        """Move behind the brackets that end values at this position, and behind a comma after them.
+
+        Return True at the end of the text; False if another value must follow.
+        """
         while self._open:
             character = self._next()
             if character == ",":

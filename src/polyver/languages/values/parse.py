@@ -107,7 +107,7 @@ class InvalidManifest(PolyverError):
 
 
 class Mark:
-    """Where a value is in the text: its line, and the marks of the values inside it."""
+    """The position of a value in the text: its line, and the marks of the values inside it."""
 
     __slots__ = ("inside", "key_was_text", "line")
 

@@ -41,7 +41,7 @@ class NewApi:
     scope: Literal["Namespaced", "Cluster"] | None = None
 
     def check(self) -> None:
-        """Raise an error if an API server would refuse a name, or if Python cannot use it."""
+        """Raise an error if an API server would refuse a name, or if Python cannot use the name."""
         if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", self.kind):
             hint = "use letters and digits, and begin with a capital, as in CronTab"
             raise Misused(f"--kind {self.kind} is not a valid name", hint=hint)

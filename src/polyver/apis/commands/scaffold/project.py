@@ -51,7 +51,7 @@ class Project:
         return [f"{self.package()}.kinds"] if self.kinds is None else self.kinds
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the current folder; return an outside path unchanged."""
+        """Return a path relative to the current folder; other paths are returned unchanged."""
         here = Path.cwd()
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
@@ -85,8 +85,8 @@ class Project:
     def home(self) -> KindsPackage:
         """Return the package to which new kinds are added.
 
-        It is the first entry of the project's list of kinds that is a package, or for which a
-        package can be created.
+        The project's pyproject.toml lists where its kinds are. polyver uses the first entry of this
+        list that is a package, or for which a package can be created.
         """
         for entry in self._entries():
             if found := self._home(entry):

@@ -88,7 +88,10 @@ class _Places:
 
 
 def add_version(kind: FoundKind, version: str, *, storage: bool) -> AddedVersion:
-    """Add a version to a kind's module; its class is a copy of the class that is declared last."""
+    """Add a version to the module of a kind.
+
+    The class of the new version is a copy of the class of the version that is declared last.
+    """
     source, known = kind.source, kind.source.versions(kind.name)
     if not known:
         raise NotEditable(f"no version of {kind.kind} is declared in {source.shown}")
@@ -194,7 +197,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """Yield the edits of the `storage` argument of a version, if this argument must change."""
+    """Yield the edits of a version's `storage` argument that make `stored` the storage version."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return

@@ -32,7 +32,7 @@ class FoundVersion:
 
     @property
     def storage(self) -> ast.expr | None:
-        """The argument `storage`, if it is given."""
+        """The expression of the argument `storage`; None if the argument is not given."""
         return next((each.value for each in self.call.keywords if each.arg == "storage"), None)
 
 
@@ -44,7 +44,10 @@ class FoundKind:
     name: str
     kind: str
     group: str | None
-    """The API group; None if the argument is not a string literal, or a variable set to one."""
+    """The API group; None if it cannot be read from the source text.
+
+    It can be read if the argument is a string literal, or a variable that is set to one.
+    """
     call: ast.Call
 
     @property

@@ -113,7 +113,7 @@ def package(name: str) -> str:
 
 
 def law_test(kind: str, name: str, module: str, example: str, *, has_spec: bool) -> str:
-    """Build tests of the round-trip property: converting an object there and back keeps it."""
+    """Build tests that an object is unchanged after conversion to another version and back."""
     spec = '\n        "spec": {},' if has_spec else ""
     return f'''"""{kind}: properties that hold for all of its versions, present and future."""
 
@@ -240,6 +240,9 @@ mypy_path = "src"
 
 
 def tool_sections(kinds: str, *, path: str) -> str:
-    """Build the tables of pyproject.toml for polyver, and for pytest if `path` is given."""
+    """Build the tables of pyproject.toml for polyver and, unless `path` is empty, for pytest.
+
+    `path` is the value of `pythonpath`, the folder from which pytest imports the project.
+    """
     own = f'[tool.polyver]\nkinds = ["{kinds}"]\n'
     return f'[tool.pytest.ini_options]\npythonpath = ["{path}"]\n\n{own}' if path else own
