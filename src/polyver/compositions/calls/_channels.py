@@ -100,9 +100,9 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Return why the TLS handshake failed: `does not speak TLS`.
+    """Return why a TLS handshake failed, as the predicate of a sentence about the function.
 
-    Return "" if the message names no reason.
+    An example is `has a certificate for another name`. Return "" if the message names no reason.
     """
     if found := _VERIFY.search(details):
         return f"has an untrusted certificate: {found[1]}"

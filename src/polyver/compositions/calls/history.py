@@ -95,9 +95,10 @@ class CallHistory:
 
 
 def _percentile(durations: dict[int, int], share: float) -> float:
-    """Return the upper bound, in seconds, of the durations of the fastest calls.
+    """Return the duration, in seconds, within which a share of the calls ended.
 
-    `share` is their share of all calls, such as 0.99. Return 0 if there are no calls.
+    `share` is this share of all calls, such as 0.99. The result is the upper bound of a bucket. It
+    is 0 if there are no calls.
     """
     left = math.ceil(share * sum(durations.values()))
     for bucket in sorted(durations):

@@ -184,7 +184,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Effect: look up required resources. If none matches a requirement, its result is empty."""
+    """Effect: look up required resources. A requirement without a match gets an empty result."""
 
     number: int
     step: ResolvedStep

@@ -86,7 +86,9 @@ class CompositeApplyResult:
     changed: bool = False
     """True if composed resources have changed, so that the pipeline must run again."""
     later: float = 0.0
-    """Seconds until the changes of other clients are reverted. 0 if there are no such changes."""
+    """Seconds until this controller reverts the changes that other clients made to composed
+    resources. 0 if there are no such changes.
+    """
 
 
 class _Last(NamedTuple):

@@ -196,9 +196,9 @@ class ConcurrencyLimits(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Report whether a key has lost two or more calls in a row.
+        """Report whether a key has lost two or more calls of a revision in a row.
 
-        Other keys are then called first.
+        The calls for other keys are then made first.
         """
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1

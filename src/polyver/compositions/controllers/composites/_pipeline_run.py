@@ -139,7 +139,7 @@ class RevisionCaller:
             wake, clock, width=limits.lane, quarantine=limits.quarantine
         )
         self._stuck: dict[str, set[CompositeKey]] = {}
-        """Keys that wait for each function revision that could not be called."""
+        """By function revision that could not be called: the keys that wait until it answers."""
         self._endpoints: dict[str, str] = {}
         self._forgetting: set[asyncio.Task[None]] = set()
 
