@@ -79,7 +79,10 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; cancel a later time of the same key."""
+        """Add a key now, even if the queue is full.
+
+        If the key is scheduled for later, cancel this schedule.
+        """
         if self._closed:
             return
         if key in self._later:
@@ -215,7 +218,11 @@ class Loop(Generic[K]):
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """Record that the informer `source` has read all its objects, or has been removed."""
+        """Record that the informer `source` has read all its objects, or has been removed.
+
+        If the loop then waits for no informer, the controller is synced. Without a `source`, only
+        check this.
+        """
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:

@@ -44,7 +44,9 @@ __all__ = [
 Data = dict[str, Any]
 
 LINEAGES = 200
-"""The number of lineages on one page (more than by default, as their rows are shorter)."""
+"""The number of lineages on one page of the overview. It is higher than on other lists, because the
+rows are shorter.
+"""
 RELEASES = 200
 """The maximum number of releases that are shown for a lineage: the highest ones.
 

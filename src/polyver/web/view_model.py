@@ -103,9 +103,13 @@ class PageLineage:
     is_counted: bool = True
     """False if the page does not know the dependents of the lineage, so it cannot count them."""
     publisher: PublisherKey | None = None
-    """None if rollouts cannot name the lineage."""
+    """The object that publishes the releases, as rollouts name it; None if rollouts cannot name the
+    lineage.
+    """
     anyone: Dependent | None = None
-    """The dependent whose release the page shows as the default."""
+    """The dependent for which the page computes the default release. None for a dependent that uses
+    no release yet.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,9 @@ _COUNTED_HERE = 1024 * 1024
 _SENDING = 60.0
 """The maximum number of seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
-"""If reviews are refused for lack of memory, this is logged at most once in so many seconds."""
+"""The minimum number of seconds between two log messages about reviews that were refused for lack
+of memory.
+"""
 _QUICK = 0.01
 """The maximum number of seconds for which a review may block the event loop.
 
@@ -337,9 +339,10 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return a function that answers a ConversionReview on the event loop; otherwise None.
+        """Return a function that answers a request on the event loop; None if this is impossible.
 
-        The function does less work than the ASGI application, and gives the same answers.
+        The request must be a ConversionReview. The function does less work than the ASGI
+        application, and gives the same answers.
         """
         if request.path != CONVERT or request.method != "POST" or _odd(request.headers):
             return None

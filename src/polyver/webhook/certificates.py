@@ -34,7 +34,7 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients trust this bundle. It was published the time `lasting` ago."""
+        """Report whether all clients trust the bundle, which was published a time `lasting` ago."""
         ...
 
 

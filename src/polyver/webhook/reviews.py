@@ -39,7 +39,7 @@ class Admitted(NamedTuple):
     """`mutate` or `validate`."""
     kind: Key
     result: str
-    """One of OUTCOMES."""
+    """`allowed`, `changed` or `refused`."""
 
 
 _NOTHING: Mapping[Key, int] = MappingProxyType({})

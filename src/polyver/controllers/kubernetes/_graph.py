@@ -184,7 +184,7 @@ Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
 class CollectionPlan(NamedTuple):
-    """What the garbage collector must do for an object, or what it must read to decide."""
+    """The decision of the garbage collector about one object: effects, or owners to read first."""
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()

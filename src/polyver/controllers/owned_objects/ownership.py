@@ -82,7 +82,7 @@ async def _check_controller(
 
 
 def _bare(made: Object, content: Object) -> Object:
-    """Build an object without fields of its own.
+    """Build an object that has only an apiVersion, a kind, a name, a namespace and a uid.
 
     A field manager that applies it removes all fields that only this field manager owns.
     """

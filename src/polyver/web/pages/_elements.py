@@ -76,7 +76,7 @@ def stage(name: str) -> Html:
 
 
 def labels(found: Mapping[str, str]) -> Html | None:
-    """Return a list of labels."""
+    """Build an HTML list of labels as KEY=VALUE; None if there are no labels."""
     if not found:
         return None
     each = [tag("li", f"{key}={value}") for key, value in found.items()]
