@@ -16,7 +16,7 @@ class CannotPrint(PolyverError):
 
 
 class OutputFormat(Enum):
-    """Values of `-o`."""
+    """The output formats that the option `-o` can name."""
 
     TABLE = "table"
     JSON = "json"
@@ -24,7 +24,7 @@ class OutputFormat(Enum):
 
 
 class ManifestFormat(Enum):
-    """Values of `-o` for commands that write manifests."""
+    """The output formats that the option `-o` can name in commands that write manifests."""
 
     YAML = "yaml"
     JSON = "json"

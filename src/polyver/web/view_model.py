@@ -68,7 +68,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDetails:
-    """What the page shows about a release, in addition to data that all releases have."""
+    """Details that the page shows for a release, and that only some releases have."""
 
     text: str = ""
     marks: tuple[str, ...] = ()

@@ -48,7 +48,9 @@ class _ExistingInstallation:
     crds: list[Part]
     """The CRDs that `polyver install` has applied."""
     converted: list[str]
-    """CRDs that are not deleted, and whose objects polyver converts: `NAME (VERSIONS IN USE)`."""
+    """The CRDs that stay and whose objects polyver converts, each as the string `NAME (VERSIONS IN
+    USE)`.
+    """
     strange: list[ObjectName]
     """Objects of other owners with names that polyver uses for the objects of its replicas."""
 

@@ -65,7 +65,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a gRPC error: a kind of failure, a message, and how often to try a call."""
+    """The meaning of a gRPC error: a kind of failure, a message, and the number of tries."""
 
     failure: CallFailure
     fact: str

@@ -18,7 +18,9 @@ _BOUNDS = [0.001 * 1.1**number for number in range(120)]
 Each bound is 10 % higher than the one before.
 """
 _SLOT = 5.0
-"""Length of a slot at the beginning, in seconds. It grows when slots are merged."""
+"""Initial length, in seconds, of the time slots in which calls are counted. The length doubles when
+slots are merged.
+"""
 _MOST_SLOTS = 256
 _MOST_REVISIONS = 1000
 

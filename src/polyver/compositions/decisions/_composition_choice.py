@@ -261,7 +261,8 @@ def composite_entry(
 ) -> tuple[Dependent, str, Selector, Policy]:
     """Convert a composite resource into an entry of the Index of `polyver.core`.
 
-    `affected` finds the entries of an Index that a new revision moves.
+    From such entries, the function `affected` finds the composite resources that a new revision
+    moves.
     """
     labels = composite.revision_labels
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"

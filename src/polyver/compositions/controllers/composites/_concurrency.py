@@ -69,7 +69,7 @@ class _Suspect:
     due: float
     """Time of the next try if the key is quarantined; otherwise 0."""
     alone: bool
-    """True if no other key may call the revision at the same time."""
+    """True if the next call of this key must be the only call of the revision at that time."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,9 @@ class _ConcurrencyLimit(Generic[K]):
     called: set[K] = field(default_factory=set)
     """Keys that were woken, but have not started their call yet."""
     failing: bool = False
-    """True if the last call that ended got no answer. Then only one key at a time may call."""
+    """True if the last call that ended got no answer. In this state, only one key at a time may
+    call the revision.
+    """
     left: asyncio.Event = field(default_factory=asyncio.Event)
     suspects: dict[K, _Suspect] = field(default_factory=dict)
     answered: float = -1.0

@@ -34,10 +34,11 @@ _AT_ONCE: Final = 8
 _LONGEST: Final = 60.0
 """Maximum seconds of repeated tries if a function is busy or does not answer."""
 _LONGEST_SILENCE: Final = 120.0
-"""Seconds after which a preflight does not wait any more for functions that do not answer.
+"""Seconds from the first call without an answer to the time at which a preflight stops waiting for
+functions that do not answer.
 
-Otherwise, a function that exits with many inputs would delay the result for hours, because polyver
-starts it again with a growing back-off.
+Without this limit, a function that exits with many inputs would delay the result for hours, because
+polyver starts it again with a growing back-off.
 """
 _KNOWN: Final = 5.0
 """Seconds after a call without an answer in which a preflight makes no other call, if
