@@ -59,7 +59,10 @@ def print_lines(*lines: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Raise CannotPrint if writing to standard output fails; a broken pipe is no such failure."""
+    """Raise CannotPrint if writing to standard output fails during a `with` block.
+
+    If the reader has closed a pipe, raise BrokenPipeError instead.
+    """
     try:
         yield
     except BrokenPipeError:

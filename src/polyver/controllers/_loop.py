@@ -27,7 +27,7 @@ _LOG = Log()
 
 
 class QueueClosed(PolyverError):
-    """The queue is closed."""
+    """The work queue was closed, so it returns no more keys."""
 
     def __init__(self) -> None:
         super().__init__("the queue is closed")
@@ -161,7 +161,7 @@ class WorkQueue(Generic[K]):
 
 @dataclass(slots=True)
 class LoopMetrics:
-    """Counters of a loop."""
+    """Counters of the loop that runs one controller."""
 
     worked: int = 0
     failed: int = 0

@@ -46,7 +46,7 @@ class HttpNotAllowed(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """The server of a URL.
+    """The server in a URL: its scheme, host and port.
 
     >>> str(HttpServer.of("https://Hooks.example/services/secret?token=1"))
     'https://hooks.example:443'
@@ -100,7 +100,7 @@ def _host(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """One pattern: `[SCHEME://]HOST[:PORT]`."""
+    """A pattern of `--allow-http`: `[SCHEME://]HOST[:PORT]`."""
 
     scheme: str
     """`http` or `https`; empty for both."""

@@ -44,15 +44,15 @@ class PageCounts(NamedTuple):
 
     total: int = 0
     cohort: int = 0
-    """The followers that may use the release."""
+    """The number of followers that may use the release."""
     moved: int = 0
     healthy: int = 0
     failing: int = 0
     held: int = 0
     waiting: int = 0
     idle: int = 0
-    """The followers that use a release only when they are run, and that have not run with the new
-    release yet.
+    """The number of followers that use a release only when they are run, and that have not run with
+    the new release yet.
     """
 
 
@@ -132,7 +132,7 @@ class PageRollout:
     publisher: PublisherKey
     """The object that publishes the releases."""
     to: str
-    """The release to which the followers move."""
+    """The name of the release to which the followers move."""
     state: str
     is_active: bool
     reason: str = ""

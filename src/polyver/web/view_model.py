@@ -227,7 +227,7 @@ class LineageRecord:
 
 
 class PageModel:
-    """All data of the page."""
+    """All data of the page: lineages, references of dependents, runs and rollouts."""
 
     def __init__(self) -> None:
         self.rollouts = PageRollouts(self._note)
@@ -257,7 +257,7 @@ class PageModel:
         return known if known is not None and known.shown is not None else None
 
     def published_by(self, publisher: PublisherKey) -> LineageKey | None:
-        """Return the lineage whose releases an object publishes."""
+        """Return the key of the lineage whose releases an object publishes; None for no lineage."""
         return self._published.get(publisher)
 
     @property

@@ -155,7 +155,7 @@ class MemoryReservation:
 
 
 class MemoryBudget:
-    """The two shares of memory."""
+    """The memory for all reviews, in two shares: for received bodies, and for decoding them."""
 
     def __init__(self, memory: int, most_body: int) -> None:
         """Divide the memory of the process, `memory` bytes, into the two shares.

@@ -152,7 +152,7 @@ class WebhookCertificates:
         return True
 
     def _write(self, kept: CertificateDocument) -> None:
-        """Write those files for other programs whose content has changed."""
+        """Write the files for other programs, but only those files whose content has changed."""
         if kept.leaf is None:
             return
         pair = kept.leaf.pair

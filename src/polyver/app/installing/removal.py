@@ -41,7 +41,7 @@ Part = tuple[Object, ObjectName]
 
 @dataclass(frozen=True, slots=True)
 class _ExistingInstallation:
-    """What exists on the cluster of an installation and its kinds."""
+    """The objects of an installation, and the CRDs of its kinds, that exist on the cluster."""
 
     parts: list[Part]
     """All objects of the installation except CRDs, and all objects that its replicas created."""

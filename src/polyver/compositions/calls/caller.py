@@ -137,7 +137,7 @@ class Caller:
 
     @property
     def connections(self) -> int:
-        """The number of open connections."""
+        """The number of open connections to all function revisions."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
 
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:

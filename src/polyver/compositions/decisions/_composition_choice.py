@@ -71,7 +71,7 @@ class Composite:
 
     @property
     def resources(self) -> Sequence[ReadOnlyObject]:
-        """The references in `resourceRefs` to composed resources that have a name."""
+        """The references to composed resources in `resourceRefs`. Each of them has a name."""
         fields = mapping(self.obj.get("spec"))
         inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]

@@ -159,7 +159,7 @@ class StepCall(NamedTuple):
     function: str
     pin: Pin
     previous: Pin | None = None
-    """The function revision that the step called before."""
+    """The function revision that the step called before this one."""
 
 
 def calls_in(composite: ReadOnlyObject) -> tuple[StepCall, ...]:

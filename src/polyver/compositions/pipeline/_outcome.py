@@ -79,7 +79,7 @@ class PipelineOutcome:
 
     remove: tuple[RemovedResource, ...] = ()
     references: tuple[dict[str, str], ...] = ()
-    """The desired `resourceRefs`."""
+    """The desired `resourceRefs` of the composite resource."""
     apply: tuple[ComposedResource, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
     """Status fields that functions set, and `pipeline`, which records the function revision of each

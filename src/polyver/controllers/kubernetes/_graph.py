@@ -90,7 +90,7 @@ class Graph:
             self._unlink(node)
 
     def lose(self, owner: Coordinates) -> None:
-        """Record that an owner does not exist; of too many records, drop the oldest one."""
+        """Record that an owner does not exist. If there are too many records, drop the oldest."""
         self._absent[owner] = None
         self._absent.move_to_end(owner)
         if len(self._absent) > _REMEMBERED:
@@ -150,7 +150,7 @@ def is_orphaning(node: ObjectIdentity) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete an object that has no owner left."""
+    """Effect: delete an object that has no owner left."""
 
     item: ObjectIdentity
     propagation: Propagation
@@ -158,7 +158,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class SetOwners:
-    """Set the owner references of an object."""
+    """Effect: replace the owner references of an object."""
 
     item: ObjectIdentity
     owners: tuple[Owner, ...]
@@ -166,7 +166,7 @@ class SetOwners:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Remove a finalizer of an object, so that the API server can delete the object."""
+    """Effect: remove a finalizer of an object, so that the API server can delete the object."""
 
     item: ObjectIdentity
     finalizer: str
@@ -174,7 +174,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Report that an owner reference is invalid, because the owner is in another namespace."""
+    """Effect: report an invalid owner reference, whose owner is in another namespace."""
 
     item: ObjectIdentity
     owner: Owner

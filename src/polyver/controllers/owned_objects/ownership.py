@@ -31,7 +31,7 @@ class AlreadyOwned(PolyverError):
         hint = "give it another name, or delete the existing object"
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
-        """The kind and name of the other object."""
+        """The kind and name of the existing controller of the object."""
 
 
 def stranger_in(found: Object, owner: str) -> str:

@@ -186,7 +186,7 @@ class PageLayout:
     is_synced: bool = True
 
     def around(self, title: str, main: Html) -> Html:
-        """Return the whole page."""
+        """Build the whole page, with this title and with `main` as its content."""
         head = tag(
             "head",
             tag("meta", charset="utf-8"),

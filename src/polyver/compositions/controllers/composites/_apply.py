@@ -92,7 +92,11 @@ class CompositeApplyResult:
 
 
 class _Last(NamedTuple):
-    """Record of the last apply: the object's digest and uid, and a digest of the owned fields."""
+    """Record of the last apply of a composed resource.
+
+    `wanted` is the digest of the desired object. `fields` is a digest of the names of the fields
+    that were applied.
+    """
 
     wanted: str
     uid: str

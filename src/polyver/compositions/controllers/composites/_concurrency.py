@@ -65,7 +65,7 @@ class _Suspect:
     times: int
     """Number of calls in a row that were lost."""
     strikes: int
-    """Number of these lost calls for which the input of this key is the cause."""
+    """Number of those lost calls of which the input of this key was the cause."""
     due: float
     """Time of the next try if the key is quarantined; otherwise 0."""
     alone: bool
@@ -87,7 +87,7 @@ class _ConcurrencyLimit(Generic[K]):
     left: asyncio.Event = field(default_factory=asyncio.Event)
     suspects: dict[K, _Suspect] = field(default_factory=dict)
     answered: float = -1.0
-    """Time of the last answer."""
+    """Time of the last answer of the revision to any key; -1 before the first answer."""
 
     @property
     def is_needless(self) -> bool:

@@ -138,7 +138,7 @@ class CompositeController(Controller[CompositeKey]):
 
     @property
     def history(self) -> CallHistory:
-        """The calls of function revisions by time."""
+        """The number and the durations of the calls of each function revision over time."""
         return self._calling.history
 
     async def preflight(

@@ -67,7 +67,7 @@ class CompositeKey(NamedTuple):
     group: str
     kind: str
     namespace: str
-    """Empty for a cluster-scoped resource."""
+    """The namespace; empty for a cluster-scoped resource."""
     name: str
 
 

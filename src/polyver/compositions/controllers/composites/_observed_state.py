@@ -153,10 +153,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
             self._objects.popitem(last=False)
 
     def kept(self, part: AppliedObject) -> Object | None:
-        """Return the cached object.
-
-        Return None if a watch has reported a later version of the object.
-        """
+        """Return the whole object from the cache; None if it is missing or may be outdated."""
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):
             return None

@@ -50,7 +50,7 @@ _PAUSE: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class TriedRevision:
-    """The revision that a preflight tries."""
+    """A revision whose effects a preflight reports, and the kind of its owner."""
 
     kind: Literal["Composition", "Function"]
     name: str
@@ -82,7 +82,7 @@ class _Silence:
     """The time and the message of the last try, if it had no answer."""
 
     def observe(self, found: _Composed) -> None:
-        """Record the result of a try."""
+        """Record the result of a try to compose a composite resource."""
         now = self.clock.time()
         if found.retry == "silent":
             self.ends = now + _LONGEST_SILENCE if self.ends is None else self.ends

@@ -140,7 +140,8 @@ class CompositionController(Controller[str]):
         self._events = Events(client, clock or SystemClock(), log or Log(), component="polyver")
         self._users = CompositeUsers()
         self._compositions: dict[str, str] = {}
-        """The name of the Composition of each known revision."""
+        """The name of the Composition to which each revision belongs, by the name of the revision.
+        """
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:

@@ -28,7 +28,7 @@ _SAID = 600
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Timeouts and intervals, in seconds."""
+    """Timeouts and intervals for child processes, in seconds."""
 
     start: float = 60.0
     """Maximum time from the start of a child to its first answer."""
