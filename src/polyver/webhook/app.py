@@ -72,7 +72,9 @@ Starting a thread blocks the event loop for about the same time.
 _SMALL = 64 * 1024
 """All reviews with at most this number of bytes are assumed to take the same time."""
 _AT_FIRST = -1.0
-"""The first limit, in bytes, for reviews on the event loop: none, so the first runs in a thread."""
+"""The initial maximum size, in bytes, of reviews on the event loop. It is below 0, so the first
+review runs in a worker thread.
+"""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
 """With each review, the limit for the event loop grows by at most the factor 1 / `_FORGETTING`.

@@ -56,7 +56,7 @@ class BundleFile:
 
 
 class WebhookCertificates:
-    """The CAs and the certificate in one folder; the certificate is for some DNS names."""
+    """The CAs and the certificate in one folder; the certificate is valid for the hosts `names`."""
 
     def __init__(
         self, folder: Path, names: Sequence[str], publisher: Publisher | None = None

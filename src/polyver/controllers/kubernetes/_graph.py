@@ -141,7 +141,7 @@ def is_waiting(node: ObjectIdentity) -> bool:
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted with the policy Orphan: without dependents."""
+    """Report whether an object is being deleted with the policy Orphan: its dependents stay."""
     return node.deleting and ORPHAN in node.finalizers
 
 
