@@ -50,9 +50,8 @@ _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
-"""Seconds after which polyver writes the webhook to the CRD of a new Conversion.
-
-By then, all replicas can convert with this Conversion.
+"""Seconds between the time at which polyver sees a new Conversion and the time at which it writes
+the webhook to the CRD. In this time, all replicas load the Conversion.
 """
 _GRACE_PERIOD = 20.0
 

@@ -54,7 +54,7 @@ class Choices:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings by the name of the capability. A capability without an entry uses its defaults."""
     http: AllowedHttp | None = None
-    """The servers to which requests of users are allowed; None for none."""
+    """The servers to which polyver may send requests on behalf of users; None if there are none."""
 
     def contributions(self, around: Surroundings = _NOTHING) -> tuple[Contribution, ...]:
         """Return what each enabled capability adds to a control plane, such as its controllers."""

@@ -16,7 +16,7 @@ class CannotPrint(PolyverError):
 
 
 class OutputFormat(Enum):
-    """Values of `-o`."""
+    """The output formats that the option `-o` can name."""
 
     TABLE = "table"
     JSON = "json"
@@ -24,7 +24,7 @@ class OutputFormat(Enum):
 
 
 class ManifestFormat(Enum):
-    """Values of `-o` for commands that write manifests."""
+    """The output formats that the option `-o` can name in commands that write manifests."""
 
     YAML = "yaml"
     JSON = "json"
@@ -59,7 +59,10 @@ def print_lines(*lines: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Raise CannotPrint if writing to standard output fails; a broken pipe is no such failure."""
+    """Raise CannotPrint if writing to standard output fails during a `with` block.
+
+    If the reader has closed a pipe, raise BrokenPipeError instead.
+    """
     try:
         yield
     except BrokenPipeError:

@@ -25,7 +25,7 @@ _TURN = 50
 
 
 class Key(NamedTuple):
-    """The key of an object in a collection."""
+    """The key of an object in a collection: its namespace and its name."""
 
     namespace: str
     name: str

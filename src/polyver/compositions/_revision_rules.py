@@ -65,11 +65,10 @@ def next_number(known: Iterable[Numbered]) -> int:
 
 
 def distinct(known: Iterable[T]) -> dict[str, T]:
-    """Return revisions by name.
+    """Return the revisions by name, each with a number of its own.
 
-    If two revisions have the same number, give a new number to the second.
-
-    Two revisions can have the same number if two controllers ran at the same time for a short time.
+    If two revisions have the same number, the second one gets a new number. Two revisions can have
+    the same number if two controllers ran at the same time for a short time.
     """
     found: dict[str, T] = {}
     numbers: set[int] = set()
@@ -114,7 +113,7 @@ def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
 
 
 def republished(revision: T, policy: str) -> T:
-    """Return a revision as it is published when it becomes the newest one.
+    """Return a revision with the gate that it gets when it becomes the newest revision.
 
     `policy` is the name of a RolloutPolicy, which closes the revision. If it is empty, the revision
     is open, even if an earlier rollout has closed it.
@@ -140,10 +139,11 @@ def renumbered(revision: T, number: int, others: Iterable[Numbered], policy: str
 
 
 def undecided(revisions: Iterable[Numbered]) -> set[str]:
-    """Return the names of the unmarked revisions that a RolloutPolicy closes.
+    """Return the names of the revisions that a RolloutPolicy has to close.
 
-    A revision is marked if its annotation opens or closes it. An unmarked revision is closed if an
-    older revision is marked; otherwise it is older than the policy.
+    A revision is marked if its annotation opens or closes it. The policy closes an unmarked
+    revision if an older revision is marked. Otherwise the unmarked revision is older than the
+    policy, and stays open.
     """
     found, after = set(), False
     for each in sorted(revisions, key=lambda each: Serial(each.number)):
@@ -182,8 +182,9 @@ COMPOSITIONS_MANUAL = replace(
     keeps_closed=True,
     moves_when_unmatched=True,
 )
-"""Policy with `compositionUpdatePolicy: Manual`. The composite resource keeps its revision as long
-as the selector matches this revision. Rollouts do not move it.
+"""Policy by which composite resources with `compositionUpdatePolicy: Manual` select composition
+revisions. Such a composite resource keeps its revision as long as its selector matches this
+revision. Rollouts do not move it.
 """
 
 

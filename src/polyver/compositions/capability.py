@@ -64,7 +64,7 @@ def _source() -> PageSource:
 
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
-    """Return the admission checks of the capability compositions."""
+    """Return the admission checks of the capability `compositions`."""
     from polyver.compositions.admission.compositions import (
         CompositeDefinitionChecks,
         CompositionChecks,

@@ -193,4 +193,6 @@ class Response:
     requirements: Requirements = field(default_factory=Requirements)
     conditions: tuple[Condition, ...] = ()
     output: Object | None = None
-    """polyver does not read this field in compositions. Other users of the protocol do."""
+    """An object that a function returns to its caller. polyver ignores it, because compositions
+    have no use for it.
+    """

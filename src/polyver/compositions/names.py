@@ -47,7 +47,7 @@ The list includes `polyver.dev/endpoint` if polyver copied that address too.
 FORCED: Final = "package.polyver.dev/forced"
 """Annotation of a FunctionRevision that a client has deactivated although it was in use.
 
-The client sets it in the same write.
+The client sets the annotation in the same write in which it deactivates the revision.
 """
 IN_USE: Final = "package.polyver.dev/in-use"
 """Finalizer of Functions and FunctionRevisions that compositions use.
@@ -97,8 +97,8 @@ LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = 50
 """Maximum number of characters in the name of a Function.
 
-On a cluster, the Service of a revision has the name of the revision, and may have at most 63
-characters.
+The name of a revision has 13 more characters than the name of its Function. On a cluster, the
+Service of the revision has the same name, and may have at most 63 characters.
 """
 _DIGITS = 12
 _HEXADECIMAL = re.compile(r"(?:[a-z0-9]+:)?([0-9a-f]{12,})")

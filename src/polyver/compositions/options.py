@@ -1,4 +1,4 @@
-"""The command-line options of the capability compositions."""
+"""The command-line options of the capability `compositions`."""
 
 from __future__ import annotations
 

@@ -78,10 +78,10 @@ _ADDED_LABELS: Final = (CONTENT, COMPOSITION, PACKAGE)
 
 @dataclass(slots=True)
 class LiveController:
-    """The controller of composite resources that runs in this process.
+    """Gives rollouts access to the controller of composite resources that runs in this process.
 
-    For a preflight, a rollout calls functions through it. For the checks of errors and latency, a
-    rollout reads the calls that it has made.
+    A preflight calls functions through the controller. The checks of errors and latency read the
+    calls that the controller has made.
     """
 
     controller: CompositeController | None = None
@@ -129,7 +129,9 @@ class _Revised:
     owners: GroupVersionResource
     revisions: GroupVersionResource
     label: str
-    """Key of the label of a revision that has the name of its Composition or Function."""
+    """Key of a label of revisions. The value of the label is the name of their Composition or
+    Function.
+    """
     has_calls: bool
     lineage: Callable[[str, Iterable[Object]], Lineage]
     is_published: Callable[[Object], bool]
@@ -342,9 +344,10 @@ class RevisionTargets:
         return lineage_with_open(self._lineage(lineage.name), release)
 
     def _uses(self, composite: _Composite) -> Iterator[_Use]:
-        """Yield the references of a composite resource to Compositions, or to functions.
+        """Yield the references of a composite resource to its Composition, or to its functions.
 
-        Which of the two depends on `revised`.
+        For Compositions, this is at most one reference, and none if the update policy is Manual.
+        For Functions, there is one reference for each step that calls a function.
         """
         if self._revised is _COMPOSITIONS:
             if composite.composition and composite.policy is not COMPOSITIONS_MANUAL:

@@ -27,7 +27,7 @@ _LOG = Log()
 
 
 class QueueClosed(PolyverError):
-    """The queue is closed."""
+    """The work queue was closed, so it returns no more keys."""
 
     def __init__(self) -> None:
         super().__init__("the queue is closed")
@@ -79,7 +79,10 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key now, even if the queue is full; cancel a later time of the same key."""
+        """Add a key now, even if the queue is full.
+
+        If the key is scheduled for later, cancel this schedule.
+        """
         if self._closed:
             return
         if key in self._later:
@@ -158,7 +161,7 @@ class WorkQueue(Generic[K]):
 
 @dataclass(slots=True)
 class LoopMetrics:
-    """Counters of a loop."""
+    """Counters of the loop that runs one controller."""
 
     worked: int = 0
     failed: int = 0
@@ -215,7 +218,11 @@ class Loop(Generic[K]):
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """Record that the informer `source` has read all its objects, or has been removed."""
+        """Record that the informer `source` has read all its objects, or has been removed.
+
+        If the loop then waits for no informer, the controller is synced. Without a `source`, only
+        check this.
+        """
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:

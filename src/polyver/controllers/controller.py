@@ -115,7 +115,7 @@ class Controller(ABC, Generic[K]):
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
-        """Functions that create further Prometheus collectors.
+        """Functions that create Prometheus collectors, for metrics in addition to `counts`.
 
         The Prometheus library is loaded only when one of them is called.
         """

@@ -24,7 +24,10 @@ _PORTS: Final = {"http": 80, "https": 443}
 _NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _PATTERN: Final = re.compile(r"(?:(https?)://)?(\[[^\]]*\]|[^:/\[\]]+)(?::(\d{1,5}|\*))?")
 _LOCAL: Final = re.compile(r"[^.]*|.*\.(svc|local|localhost|internal)")
-"""Names of servers in the cluster, on the machine, or in the network around it."""
+"""Matches names of servers that a wildcard does not allow: names without a dot, and names that end
+with svc, local, localhost or internal. These servers are in the cluster, on the machine, or in its
+network.
+"""
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 """IPv6 addresses that a gateway translates to the IPv4 address in their last 32 bits (NAT64)."""
 
@@ -43,7 +46,7 @@ class HttpNotAllowed(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """The server of a URL.
+    """The server in a URL: its scheme, host and port.
 
     >>> str(HttpServer.of("https://Hooks.example/services/secret?token=1"))
     'https://hooks.example:443'
@@ -97,10 +100,10 @@ def _host(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """One pattern: `[SCHEME://]HOST[:PORT]`."""
+    """A pattern of `--allow-http`: `[SCHEME://]HOST[:PORT]`."""
 
     scheme: str
-    """Empty for both schemes."""
+    """`http` or `https`; empty for both."""
     host: str
     """A host, `*` for any, or `*.` with a domain for any name below it."""
     port: int | None

@@ -1,4 +1,4 @@
-"""What garbage collection needs to know of an object: its identity, owners and finalizers.
+"""The data of an object that garbage collection needs: its identity, owners and finalizers.
 
 A control plane has many objects, so only a few hundred bytes are kept in memory for each object.
 """

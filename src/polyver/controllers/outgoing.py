@@ -29,12 +29,12 @@ _CONNECTING: Final = 3.0
 
 
 class NoAnswer(PolyverError):
-    """A server that does not answer, or not as required."""
+    """A server did not answer a request, or its answer cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A response."""
+    """The status code and the body of a response."""
 
     status: int
     body: bytes = b""

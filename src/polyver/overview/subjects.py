@@ -33,9 +33,10 @@ def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> 
 
 
 def _subjects(capabilities: Sequence[Capability], kind: str) -> Iterator[Subject]:
-    """Yield the subjects of capabilities that name `kind`, and then those without names.
+    """Yield the subjects that have the name `kind`, and then the subjects without names.
 
-    Subjects without names answer for all other kinds.
+    A subject is one type of objects that a capability explains. A subject without names answers for
+    all kinds that no other subject names.
     """
     subjects = [subject for each in capabilities for subject in each.subjects()]
     yield from (each for each in subjects if kind.lower() in each.names)

@@ -28,7 +28,10 @@ def find_assets() -> Path:
 
 
 def given_assets() -> Path | None:
-    """Return the folder in KUBEBUILDER_ASSETS; raise an error if it lacks a program."""
+    """Return the folder in KUBEBUILDER_ASSETS; None if the variable is not set.
+
+    Raise an error if the folder lacks a program.
+    """
     value = os.environ.get("KUBEBUILDER_ASSETS")
     if not value:
         return None

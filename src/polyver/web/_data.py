@@ -44,7 +44,9 @@ __all__ = [
 Data = dict[str, Any]
 
 LINEAGES = 200
-"""The number of lineages on one page (more than by default, as their rows are shorter)."""
+"""The number of lineages on one page of the overview. It is higher than on other lists, because the
+rows are shorter.
+"""
 RELEASES = 200
 """The maximum number of releases that are shown for a lineage: the highest ones.
 
@@ -195,7 +197,10 @@ def _release(shown: PageLineage, release: Release, users: dict[str, int]) -> Dat
 
 
 def _held_by(book: PageModel, shown: PageLineage, release: Release) -> Data:
-    """Return the rollout that the gate of a release names, if it exists."""
+    """Return the name of the rollout in the gate of a release, as the field `rollout`.
+
+    Return {} if the release has no gate, or if there is no such rollout.
+    """
     if release.gate is None or shown.publisher is None:
         return {}
     found = book.rollouts.of(shown.publisher)

@@ -44,14 +44,16 @@ class PageCounts(NamedTuple):
 
     total: int = 0
     cohort: int = 0
-    """Those that may use the release."""
+    """The number of followers that may use the release."""
     moved: int = 0
     healthy: int = 0
     failing: int = 0
     held: int = 0
     waiting: int = 0
     idle: int = 0
-    """Those that use a release only when they are run, and that have not run with it yet."""
+    """The number of followers that use a release only when they are run, and that have not run with
+    the new release yet.
+    """
 
 
 NO_COUNTS = PageCounts()
@@ -75,7 +77,7 @@ class PageCheck(NamedTuple):
 
 
 class PageExample(NamedTuple):
-    """One object of a group: the lines that change, and the follower that has the object."""
+    """An example of a change: a follower, one of its objects, and the lines that change in it."""
 
     dependent: str
     object: str
@@ -83,7 +85,10 @@ class PageExample(NamedTuple):
 
 
 class PageGroup(NamedTuple):
-    """Followers with the same change, or with the same failure; `names` has some of them."""
+    """A group of followers with the same change, or with the same failure.
+
+    `names` has the names of some of the followers.
+    """
 
     text: str
     dependents: int
@@ -127,7 +132,7 @@ class PageRollout:
     publisher: PublisherKey
     """The object that publishes the releases."""
     to: str
-    """The release to which the followers move."""
+    """The name of the release to which the followers move."""
     state: str
     is_active: bool
     reason: str = ""

@@ -68,7 +68,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDetails:
-    """What the page shows about a release, in addition to data that all releases have."""
+    """Details that the page shows for a release, and that only some releases have."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
@@ -103,9 +103,13 @@ class PageLineage:
     is_counted: bool = True
     """False if the page does not know the dependents of the lineage, so it cannot count them."""
     publisher: PublisherKey | None = None
-    """None if rollouts cannot name the lineage."""
+    """The object that publishes the releases, as rollouts name it; None if rollouts cannot name the
+    lineage.
+    """
     anyone: Dependent | None = None
-    """The dependent whose release the page shows as the default."""
+    """The dependent for which the page computes the default release. None for a dependent that uses
+    no release yet.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +227,7 @@ class LineageRecord:
 
 
 class PageModel:
-    """All data of the page."""
+    """All data of the page: lineages, references of dependents, runs and rollouts."""
 
     def __init__(self) -> None:
         self.rollouts = PageRollouts(self._note)
@@ -253,7 +257,7 @@ class PageModel:
         return known if known is not None and known.shown is not None else None
 
     def published_by(self, publisher: PublisherKey) -> LineageKey | None:
-        """Return the lineage whose releases an object publishes."""
+        """Return the key of the lineage whose releases an object publishes; None for no lineage."""
         return self._published.get(publisher)
 
     @property

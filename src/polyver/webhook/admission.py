@@ -73,7 +73,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """The fields of an object that admission needs; a wrong type of one of them is an error."""
+    """The fields of an object that admission needs. Decoding fails if one has a wrong type."""
 
     api_version: str
     kind: str

@@ -61,7 +61,9 @@ _COUNTED_HERE = 1024 * 1024
 _SENDING = 60.0
 """The maximum number of seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
-"""If reviews are refused for lack of memory, this is logged at most once in so many seconds."""
+"""The minimum number of seconds between two log messages about reviews that were refused for lack
+of memory.
+"""
 _QUICK = 0.01
 """The maximum number of seconds for which a review may block the event loop.
 
@@ -70,7 +72,9 @@ Starting a thread blocks the event loop for about the same time.
 _SMALL = 64 * 1024
 """All reviews with at most this number of bytes are assumed to take the same time."""
 _AT_FIRST = -1.0
-"""The first limit, in bytes, for reviews on the event loop: none, so the first runs in a thread."""
+"""The initial maximum size, in bytes, of reviews on the event loop. It is below 0, so the first
+review runs in a worker thread.
+"""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
 """With each review, the limit for the event loop grows by at most the factor 1 / `_FORGETTING`.
@@ -337,9 +341,10 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return a function that answers a ConversionReview on the event loop; otherwise None.
+        """Return a function that answers a request on the event loop; None if this is impossible.
 
-        The function does less work than the ASGI application, and gives the same answers.
+        The request must be a ConversionReview. The function does less work than the ASGI
+        application, and gives the same answers.
         """
         if request.path != CONVERT or request.method != "POST" or _odd(request.headers):
             return None

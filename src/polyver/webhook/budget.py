@@ -41,7 +41,9 @@ These bytes are not part of the two shares.
 """
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""One part in this number is the share for received bodies; the rest is the share for decoding."""
+"""The share for received bodies is the divisible memory divided by this number. The rest is the
+share for decoding and converting.
+"""
 _MOST_WAITING = 256
 _COPIES = 3
 """The number of copies of a body that a conversion needs, in addition to the body."""
@@ -153,7 +155,7 @@ class MemoryReservation:
 
 
 class MemoryBudget:
-    """The two shares of memory."""
+    """The memory for all reviews, in two shares: for received bodies, and for decoding them."""
 
     def __init__(self, memory: int, most_body: int) -> None:
         """Divide the memory of the process, `memory` bytes, into the two shares.

@@ -34,7 +34,7 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients trust this bundle. It was published the time `lasting` ago."""
+        """Report whether all clients trust the bundle, which was published a time `lasting` ago."""
         ...
 
 
@@ -56,7 +56,7 @@ class BundleFile:
 
 
 class WebhookCertificates:
-    """The CAs and the certificate in one folder; the certificate is for some DNS names."""
+    """The CAs and the certificate in one folder; the certificate is valid for the hosts `names`."""
 
     def __init__(
         self, folder: Path, names: Sequence[str], publisher: Publisher | None = None
@@ -152,7 +152,7 @@ class WebhookCertificates:
         return True
 
     def _write(self, kept: CertificateDocument) -> None:
-        """Write those files for other programs whose content has changed."""
+        """Write the files for other programs, but only those files whose content has changed."""
         if kept.leaf is None:
             return
         pair = kept.leaf.pair

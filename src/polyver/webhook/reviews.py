@@ -36,10 +36,10 @@ class Admitted(NamedTuple):
     """The decision of the admission chain on one write, for metrics."""
 
     act: str
-    """`mutate` or `validate`."""
+    """The part of the admission chain: `mutate` or `validate`."""
     kind: Key
     result: str
-    """One of OUTCOMES."""
+    """The decision: `allowed`, `changed` or `refused`."""
 
 
 _NOTHING: Mapping[Key, int] = MappingProxyType({})

@@ -27,7 +27,9 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""The validity of a certificate begins one hour before its creation, because clocks differ."""
+"""A certificate whose validity begins more than this time in the future is renewed: the clock was
+wrong when it was created.
+"""
 RENEWED_BEFORE = 30 * _DAY
 """A certificate is renewed when this time is left until it expires."""
 REPLACED_BEFORE = 730 * _DAY
@@ -82,7 +84,9 @@ class RotationState:
     observed: bool = False
     """True if all clients are known to have the published bundle."""
     shown: bool = False
-    """True if at least one replica reports its certificate, and all that do serve this one."""
+    """True if at least one replica has reported its certificate, and all replicas that have
+    reported one serve the certificate `leaf`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,7 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 def _replaced(
     state: RotationState, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
-    """Return the next step for replacing the older of two CAs; None if it must wait."""
+    """Return the next step for replacing the oldest CA by the newest one; None if it must wait."""
     oldest, newest = serials
     if leaf.signer == oldest:
         return Issue(newest) if state.observed else Observe()

@@ -105,7 +105,7 @@ def _file(content: bytes) -> Iterator[Path]:
 def _loaded(
     content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
 ) -> LoadedPair:
-    """Load a certificate and its key from two files; errors use the two `names` for them."""
+    """Load a certificate and its key from two files. Errors call the files by the two `names`."""
     try:
         leaf = x509.load_pem_x509_certificate(content[0])
     except ValueError:

@@ -314,7 +314,7 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """Make the rotation publish the bundle again, if an object that needs it lacks it."""
+        """Let the rotation publish the bundle again, if an object needs the bundle and lacks it."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 

@@ -25,7 +25,7 @@ Example: polyver versions sort --order kube v1 v2beta1""",
 
 
 class _VersionOrder(Enum):
-    """Values of `--order`."""
+    """The orders that the option `--order` can name."""
 
     KUBE = "kube"
     SEMVER = "semver"

@@ -41,14 +41,16 @@ Part = tuple[Object, ObjectName]
 
 @dataclass(frozen=True, slots=True)
 class _ExistingInstallation:
-    """What exists on the cluster of an installation and its kinds."""
+    """The objects of an installation, and the CRDs of its kinds, that exist on the cluster."""
 
     parts: list[Part]
     """All objects of the installation except CRDs, and all objects that its replicas created."""
     crds: list[Part]
     """The CRDs that `polyver install` has applied."""
     converted: list[str]
-    """CRDs that are not deleted, and whose objects polyver converts: `NAME (VERSIONS IN USE)`."""
+    """The CRDs that stay and whose objects polyver converts, each as the string `NAME (VERSIONS IN
+    USE)`.
+    """
     strange: list[ObjectName]
     """Objects of other owners with names that polyver uses for the objects of its replicas."""
 

@@ -186,7 +186,7 @@ class CredentialProvider:
         self._lock = asyncio.Lock()
 
     async def shown(self) -> PresentedCredentials:
-        """Return the current credentials."""
+        """Return the current credentials. Renew them first if they have expired."""
         if self._shown is not None and self._clock.time() < self._until:
             return self._shown
         async with self._lock:

@@ -80,7 +80,7 @@ class CompositionLookup(Protocol):
         ...
 
     async def composites(self, crd: Object) -> Sequence[str]:
-        """Return the names of some objects of a CRD's kind; empty if there are no objects."""
+        """Return the names of a few objects of a CRD's kind; empty if there are no objects."""
         ...
 
     async def revisions(self, composition: str) -> Sequence[Object]:
@@ -157,7 +157,10 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Refuses invalid Compositions, and to delete a Composition that composite resources use."""
+    """Refuses invalid Compositions, and the deletion of Compositions that are in use.
+
+    A Composition is in use if composite resources use one of its revisions.
+    """
 
     plural = COMPOSITIONS.names.plural
 
@@ -178,8 +181,8 @@ class CompositionChecks(_Checks):
 class CompositionRevisionChecks(_Checks):
     """Refuses changes to the spec of a CompositionRevision, except to its number.
 
-    Also refuses changes to its labels with the name of the Composition and the digest of the
-    content, and to delete a revision that composite resources use.
+    Also refuses changes to two labels: the name of the Composition, and the digest of the content.
+    Also refuses the deletion of a revision that composite resources use.
     """
 
     plural = COMPOSITION_REVISIONS.names.plural

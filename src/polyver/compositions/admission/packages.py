@@ -131,8 +131,8 @@ class PackageChecks:
 class FunctionRevisionChecks:
     """Refuses all changes of a FunctionRevision, except changes of its state, number and metadata.
 
-    The label with the name of the Function must not change either. Also refuses to deactivate or
-    delete a revision that steps select.
+    In the metadata, the label with the name of the Function must not change. A revision that steps
+    select must not be deactivated or deleted.
     """
 
     def __init__(self, installed: FunctionLookup) -> None:

@@ -65,7 +65,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a gRPC error: a kind of failure, a message, and how often to try a call."""
+    """The meaning of a gRPC error: a kind of failure, a message, and the number of tries."""
 
     failure: CallFailure
     fact: str
@@ -100,9 +100,9 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Return why the TLS handshake failed: `does not speak TLS`.
+    """Return why a TLS handshake failed, as the predicate of a sentence about the function.
 
-    Return "" if the message names no reason.
+    An example is `has a certificate for another name`. Return "" if the message names no reason.
     """
     if found := _VERIFY.search(details):
         return f"has an untrusted certificate: {found[1]}"

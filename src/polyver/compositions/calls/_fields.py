@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Content(Protocol):
-    """The encoding of a field's value as bytes, without the tag of the field."""
+    """Encodes the value of a field as bytes, without the tag of the field, and decodes it."""
 
     def dump(self, value: Any) -> bytes: ...
 
@@ -107,7 +107,7 @@ class Message(Generic[T]):
 
 
 class StringContent:
-    """A string."""
+    """Encodes a string as UTF-8."""
 
     def dump(self, value: str) -> bytes:
         try:
@@ -120,7 +120,7 @@ class StringContent:
 
 
 class BytesContent:
-    """Bytes."""
+    """Encodes bytes unchanged."""
 
     def dump(self, value: bytes) -> bytes:
         return value
@@ -130,7 +130,7 @@ class BytesContent:
 
 
 class StructContent:
-    """A Struct: a JSON object."""
+    """Encodes a JSON object as protobuf's Struct."""
 
     def dump(self, value: dict[str, Any]) -> bytes:
         return dump_struct(value)
@@ -140,7 +140,7 @@ class StructContent:
 
 
 class DurationContent:
-    """A number of seconds as a float, encoded as protobuf's Duration.
+    """Encodes a number of seconds, which is a float, as protobuf's Duration.
 
     A Duration has an integer number of seconds, and nanoseconds.
     """
@@ -165,7 +165,10 @@ _ALL = (1 << 64) - 1
 
 
 class SingleFieldContent:
-    """A message type of which polyver uses only one field. Its value stands for the message."""
+    """Encodes a protobuf message of which polyver uses only one field.
+
+    In Python, the value of this field stands for the whole message.
+    """
 
     def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot

@@ -34,7 +34,9 @@ _KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: 
 DEEPEST = 200
 """Maximum nesting depth of objects, in levels. It is the same in all parts of polyver."""
 _INTEGERS = 1 << 63
-"""Kubernetes writes a number without a fraction as an integer if it is below this limit."""
+"""Limit for decoded numbers: a number without a fraction becomes an integer if it is at least the
+negative limit and less than the limit. Kubernetes uses the same limit.
+"""
 
 
 def varint(number: int) -> bytes:
@@ -79,7 +81,10 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
 
 
 def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
-    """Yield the fields with known numbers. Leave out a field with an unexpected wire type."""
+    """Yield the fields of an encoded message whose number and wire type are in `wires`.
+
+    Leave out all other fields. `message` is the name of the message type, for errors.
+    """
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):

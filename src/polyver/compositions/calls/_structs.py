@@ -18,7 +18,9 @@ __all__ = ["dump_struct", "load_struct"]
 
 
 _EXACT = 1 << 53
-"""All integers up to this absolute value can be represented exactly as a double."""
+"""Limit below which an integer is encoded without a check: a double represents all integers up to
+this absolute value exactly.
+"""
 _MOST_KEYS, _LONGEST_KEY = 4096, 64
 """Limits of the cache of encoded keys: the number of keys, and the length of a key.
 
@@ -124,7 +126,10 @@ def _dumped_scalar(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Convert an object of a subclass of str, dict or list to an object of that class itself."""
+    """Convert an instance of a subclass of str, dict or list to a plain str, dict or list.
+
+    Raise UnwritableMessage for a value of another type.
+    """
     kinds: tuple[type[Any], ...] = (str, dict, list)
     for kind in kinds:
         if isinstance(value, kind):

@@ -112,7 +112,10 @@ class IssuedCertificate:
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """The time at which polyver replaces the certificate, if it does not do so earlier."""
+        """The time at which polyver replaces the certificate because of its age.
+
+        polyver may replace it earlier for another reason.
+        """
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 

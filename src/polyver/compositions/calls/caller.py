@@ -85,7 +85,8 @@ class Caller:
         self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
-        """Lines of revisions that `forget` has removed, while calls on them are still in progress.
+        """Connections of revisions that `forget` has removed. They are closed when their calls have
+        ended.
         """
 
     async def call(
@@ -136,7 +137,7 @@ class Caller:
 
     @property
     def connections(self) -> int:
-        """The number of open connections."""
+        """The number of open connections to all function revisions."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
 
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:

@@ -48,6 +48,6 @@ class Endpoint:
 
     revision: str
     address: str
-    """HOST:PORT or dns:///HOST:PORT."""
+    """The address of the function revision: HOST:PORT or dns:///HOST:PORT."""
     trust: Trust | None = None
     """The certificates for calls. None if the function serves without TLS."""

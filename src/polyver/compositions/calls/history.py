@@ -18,7 +18,9 @@ _BOUNDS = [0.001 * 1.1**number for number in range(120)]
 Each bound is 10 % higher than the one before.
 """
 _SLOT = 5.0
-"""Length of a slot at the beginning, in seconds. It grows when slots are merged."""
+"""Initial length, in seconds, of the time slots in which calls are counted. The length doubles when
+slots are merged.
+"""
 _MOST_SLOTS = 256
 _MOST_REVISIONS = 1000
 
@@ -95,9 +97,10 @@ class CallHistory:
 
 
 def _percentile(durations: dict[int, int], share: float) -> float:
-    """Return the upper bound, in seconds, of the durations of the fastest calls.
+    """Return the duration, in seconds, within which a share of the calls ended.
 
-    `share` is their share of all calls, such as 0.99. Return 0 if there are no calls.
+    `share` is this share of all calls, such as 0.99. The result is the upper bound of a bucket. It
+    is 0 if there are no calls.
     """
     left = math.ceil(share * sum(durations.values()))
     for bucket in sorted(durations):

@@ -34,7 +34,7 @@ class CallCounts:
     """Number of calls that wait for a concurrency slot or for their response."""
 
     def observe(self, failure: CallFailure | None, seconds: float) -> None:
-        """Count a call that has ended."""
+        """Count a call that has ended after `seconds`. `failure` is None if the call succeeded."""
         result = failure.value if failure else _SUCCESS
         self.results[result] = self.results.get(result, 0) + 1
         self.times.observe(seconds)

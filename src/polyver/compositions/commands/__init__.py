@@ -1,1 +1,1 @@
-"""The commands of the capability compositions."""
+"""The commands of the capability `compositions`."""

@@ -61,7 +61,7 @@ class CompositionSnapshot:
     """The objects of a cluster that decide which revisions composite resources use."""
 
     kinds: tuple[ResourceKind, ...]
-    """Kinds of composite resources. Each has the version that Compositions reference."""
+    """Kinds of composite resources, each in the version that Compositions reference."""
     definitions: dict[tuple[str, str], CompositeKind]
     candidates: tuple[Candidate, ...]
     revisions: tuple[Object, ...]

@@ -242,8 +242,9 @@ def why_package(name: str, context: str, output: OutputFormat, *, explain: bool)
 def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
     """Print the steps that call a function, and the composite resources that these steps compose.
 
-    If `text` names a revision, print only the steps that select it or request it in vain, and the
-    composite resources that use it or would use it now.
+    If `text` names a revision, print only the steps that select this revision, or that request it
+    by its name or number although they cannot select it. Also print only the composite resources
+    that use the revision or would use it now.
     """
     from polyver.compositions.commands.composites import explained_on, impact_rows, print_composites
 

@@ -320,9 +320,11 @@ async def _driven(
 
 
 def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
-    """Print warnings about facts that the standard output does not show.
+    """Print warnings about a run. If the run failed, raise RunFailed.
 
-    If the run failed, print its warnings and raise RunFailed.
+    After a successful run, these are warnings about steps, about existing resources that the
+    controller would delete, and about a resource that is composed twice. Before RunFailed is
+    raised, the messages of functions are printed.
     """
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown

@@ -71,7 +71,7 @@ class Composite:
 
     @property
     def resources(self) -> Sequence[ReadOnlyObject]:
-        """The references in `resourceRefs` to composed resources that have a name."""
+        """The references to composed resources in `resourceRefs`. Each of them has a name."""
         fields = mapping(self.obj.get("spec"))
         inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]
@@ -261,7 +261,8 @@ def composite_entry(
 ) -> tuple[Dependent, str, Selector, Policy]:
     """Convert a composite resource into an entry of the Index of `polyver.core`.
 
-    `affected` finds the entries of an Index that a new revision moves.
+    From such entries, the function `affected` finds the composite resources that a new revision
+    moves.
     """
     labels = composite.revision_labels
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"

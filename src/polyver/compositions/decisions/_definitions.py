@@ -41,8 +41,9 @@ INSIDE: Final = "crossplane"
 LegacyCluster, these fields are directly in `spec`.
 """
 RESERVED: Final = "pipeline"
-"""Field of `status` that polyver adds and Crossplane does not, so a definition may already use this
-name.
+"""Field of `status` in which polyver records the function revisions of a pipeline. A definition
+that has a field of this name is refused. Crossplane does not add this field, and accepts the
+definition.
 """
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}

@@ -141,7 +141,7 @@ class ConfigurationSpec(_Package):
 
 @part
 class FunctionRevisionSpec(_Pulled, _Run):
-    """One content of the package, which never changes, with its number and desired state."""
+    """One content of the package, with its number and desired state. The content never changes."""
 
     desiredState: Literal["Active", "Inactive"]
     """The desired state. polyver serves only revisions that are Active."""

@@ -102,10 +102,10 @@ def decide(
     Without a digest, the content of the package is unknown, and no revision is created. If `uses`
     is None, the users of the Function are unknown, and no revision is deactivated or deleted.
 
-    `pins` names the composite resources that were composed with each revision. Such a revision
-    stays active if the references are strict, or if a revision has a gate. `policy` is the name of
-    the Ready RolloutPolicy of the Function, or empty; the policy closes a revision that becomes the
-    newest.
+    `pins` names the composite resources that were composed with each revision. If the Function has
+    strict references, or if any of its revisions has a gate, a revision that `pins` contains stays
+    active. `policy` is the name of the Ready RolloutPolicy of the Function, or empty; the policy
+    closes a revision that becomes the newest.
     """
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)

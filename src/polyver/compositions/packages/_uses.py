@@ -69,9 +69,10 @@ def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[st
 
 
 def _with_and_without_rollouts(lineage: Lineage) -> Iterator[Lineage]:
-    """Yield the lineage with gates that admit nobody, and without gates.
+    """Yield the lineage as if rollouts admitted nobody, and then as if they admitted everybody.
 
-    In the second one, a release that a rollout has taken back keeps its gate.
+    In the second lineage, a release that a rollout has taken back keeps its gate. If there are no
+    gates, yield only the lineage itself.
     """
     gates = [each.gate for each in lineage]
     if not any(gates):
@@ -158,7 +159,7 @@ class StepCall(NamedTuple):
     function: str
     pin: Pin
     previous: Pin | None = None
-    """The function revision that the step called before."""
+    """The function revision that the step called before this one."""
 
 
 def calls_in(composite: ReadOnlyObject) -> tuple[StepCall, ...]:

@@ -79,7 +79,7 @@ class PipelineOutcome:
 
     remove: tuple[RemovedResource, ...] = ()
     references: tuple[dict[str, str], ...] = ()
-    """The desired `resourceRefs`."""
+    """The desired `resourceRefs` of the composite resource."""
     apply: tuple[ComposedResource, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
     """Status fields that functions set, and `pipeline`, which records the function revision of each
@@ -322,7 +322,10 @@ def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedComposit
 
 
 def allows_deletion(obj: ReadOnlyObject | None) -> bool:
-    """Report whether an annotation of a revision, or of its owner, allows it to delete objects."""
+    """Report whether the annotation `polyver.dev/allow-deletion` of an object is `true`.
+
+    The object is a revision, or its Composition or Function. For None, return False.
+    """
     annotations = mapping(obj["metadata"].get("annotations")) if obj is not None else {}
     return annotations.get(ALLOW_DELETION) == "true"
 

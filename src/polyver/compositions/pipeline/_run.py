@@ -114,7 +114,9 @@ class PipelineRun:
     place: int = 0
     """Index of the current step. After the last step, the number of steps."""
     number: int = 0
-    """Number of results that were passed so far. It is also the number of the next effect."""
+    """Number of results of effects that the caller has passed so far. It is also the number of the
+    next effect.
+    """
     rounds: int = 0
     """Number of times that the current function has changed its requirements."""
     asked: Requirements = field(default_factory=Requirements)
@@ -184,7 +186,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Effect: look up required resources. If none matches a requirement, its result is empty."""
+    """Effect: look up required resources. A requirement without a match gets an empty result."""
 
     number: int
     step: ResolvedStep

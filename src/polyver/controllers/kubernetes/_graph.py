@@ -90,7 +90,7 @@ class Graph:
             self._unlink(node)
 
     def lose(self, owner: Coordinates) -> None:
-        """Record that an owner does not exist; of too many records, drop the oldest one."""
+        """Record that an owner does not exist. If there are too many records, drop the oldest."""
         self._absent[owner] = None
         self._absent.move_to_end(owner)
         if len(self._absent) > _REMEMBERED:
@@ -141,7 +141,7 @@ def is_waiting(node: ObjectIdentity) -> bool:
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Report whether an object is being deleted with the policy Orphan: without dependents."""
+    """Report whether an object is being deleted with the policy Orphan: its dependents stay."""
     return node.deleting and ORPHAN in node.finalizers
 
 
@@ -150,7 +150,7 @@ def is_orphaning(node: ObjectIdentity) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete an object that has no owner left."""
+    """Effect: delete an object that has no owner left."""
 
     item: ObjectIdentity
     propagation: Propagation
@@ -158,7 +158,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class SetOwners:
-    """Set the owner references of an object."""
+    """Effect: replace the owner references of an object."""
 
     item: ObjectIdentity
     owners: tuple[Owner, ...]
@@ -166,7 +166,7 @@ class SetOwners:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Remove a finalizer of an object, so that the API server can delete the object."""
+    """Effect: remove a finalizer of an object, so that the API server can delete the object."""
 
     item: ObjectIdentity
     finalizer: str
@@ -174,7 +174,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Report that an owner reference is invalid, because the owner is in another namespace."""
+    """Effect: report an invalid owner reference, whose owner is in another namespace."""
 
     item: ObjectIdentity
     owner: Owner
@@ -184,7 +184,7 @@ Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
 class CollectionPlan(NamedTuple):
-    """What the garbage collector must do for an object, or what it must read to decide."""
+    """The decision of the garbage collector about one object: effects, or owners to read first."""
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()

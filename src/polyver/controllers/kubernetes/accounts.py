@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Creates the ServiceAccount and the CA ConfigMap in each namespace, again if deleted."""
+    """Creates the ServiceAccount and the CA ConfigMap in each namespace, also after a deletion."""
 
     name = "accounts"
 

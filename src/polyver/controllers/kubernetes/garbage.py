@@ -53,7 +53,7 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 class GarbageCollector(Controller[str]):
-    """Watches all kinds, keeps the graph of owners, and deletes objects without owners."""
+    """Watches all kinds, keeps the graph of owners, and deletes objects that lost all owners."""
 
     name = "garbage-collector"
 
@@ -102,7 +102,7 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Remove the objects of a kind that is no longer watched from the graph.
+        """Remove from the graph the objects of a kind that is no longer watched.
 
         It is unknown whether these objects still exist, so their dependents are not deleted.
         """

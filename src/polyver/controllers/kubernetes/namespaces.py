@@ -45,7 +45,7 @@ deleted.
 
 @dataclass(slots=True)
 class Remains:
-    """What remains in a namespace after an attempt to delete all its objects."""
+    """The objects that remain in a namespace after an attempt to delete all of them."""
 
     undiscovered: Mapping[str, str] = field(default_factory=dict)
     """The errors of group versions whose discovery failed, by group version."""

@@ -44,7 +44,7 @@ class AppliedObject(NamedTuple):
 
 
 def part_of(content: Object) -> AppliedObject:
-    """Return the identity of an object."""
+    """Return the identity of an object: its group, kind, namespace and name."""
     metadata = content.get("metadata") or {}
     group = content["apiVersion"].rpartition("/")[0]
     return AppliedObject(

@@ -31,7 +31,7 @@ class AlreadyOwned(PolyverError):
         hint = "give it another name, or delete the existing object"
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
-        """The kind and name of the other object."""
+        """The kind and name of the existing controller of the object."""
 
 
 def stranger_in(found: Object, owner: str) -> str:
@@ -82,7 +82,7 @@ async def _check_controller(
 
 
 def _bare(made: Object, content: Object) -> Object:
-    """Build an object without fields of its own.
+    """Build an object that has only an apiVersion, a kind, a name, a namespace and a uid.
 
     A field manager that applies it removes all fields that only this field manager owns.
     """

@@ -21,7 +21,7 @@ class RevertBackoff(Generic[K]):
     """Computes, for each key (an object), when a change of the object may be reverted."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """Create the back-off. After `quiet` seconds without a revert, the delays start again."""
+        """Create the back-off. After `quiet` seconds without a revert, delays are short again."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet

@@ -76,7 +76,7 @@ def stage(name: str) -> Html:
 
 
 def labels(found: Mapping[str, str]) -> Html | None:
-    """Return a list of labels."""
+    """Build an HTML list of labels as KEY=VALUE; None if there are no labels."""
     if not found:
         return None
     each = [tag("li", f"{key}={value}") for key, value in found.items()]
@@ -186,7 +186,7 @@ class PageLayout:
     is_synced: bool = True
 
     def around(self, title: str, main: Html) -> Html:
-        """Return the whole page."""
+        """Build the whole page, with this title and with `main` as its content."""
         head = tag(
             "head",
             tag("meta", charset="utf-8"),

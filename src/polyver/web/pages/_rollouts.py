@@ -358,7 +358,7 @@ def _groups(groups: Sequence[Data], column: str, caption: str) -> Html | None:
 
 
 def _change(group: Data, of: str) -> list[Child]:
-    """Build the text of a group, and the diff of its example behind a click."""
+    """Build the text of a group of followers, with the diff of an example, which a click shows."""
     text, example = tag("span", group["text"], class_="change"), group["example"]
     if example is None:
         return [text]
@@ -370,7 +370,7 @@ def _change(group: Data, of: str) -> list[Child]:
 
 
 def _names(group: Data, of: str) -> list[Child]:
-    """Build the first name of a group, and the others, which a click shows."""
+    """Build the names of a group of followers. A click shows all names after the first one."""
     first, *others = group["names"] or ("",)
     if not others:
         return [first]

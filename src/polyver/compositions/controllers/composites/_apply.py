@@ -86,11 +86,17 @@ class CompositeApplyResult:
     changed: bool = False
     """True if composed resources have changed, so that the pipeline must run again."""
     later: float = 0.0
-    """Seconds until the changes of other clients are reverted. 0 if there are no such changes."""
+    """Seconds until this controller reverts the changes that other clients made to composed
+    resources. 0 if there are no such changes.
+    """
 
 
 class _Last(NamedTuple):
-    """Record of the last apply: the object's digest and uid, and a digest of the owned fields."""
+    """Record of the last apply of a composed resource.
+
+    `wanted` is the digest of the desired object. `fields` is a digest of the names of the fields
+    that were applied.
+    """
 
     wanted: str
     uid: str

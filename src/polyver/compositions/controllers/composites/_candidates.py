@@ -65,23 +65,23 @@ class CachedCompositionRevision:
 
 
 def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with only the annotation that allows deletion.
+    """Return metadata with only the annotation `polyver.dev/allow-deletion`.
 
-    Without this annotation, the result is empty.
+    Return an empty mapping if `metadata` does not have this annotation.
     """
     said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
 
 def _kept_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with only the annotations for the gate and for the deletion of objects."""
+    """Return metadata with only the annotations of the gate and `polyver.dev/allow-deletion`."""
     said = metadata.get("annotations") or {}
     kept = {name: said[name] for name in (ALLOW_DELETION, STATE, GATE) if name in said}
     return {"annotations": kept} if kept else {}
 
 
 def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
-    """Return the cached part of a CompositionRevision."""
+    """Return the fields of a CompositionRevision that the cache keeps."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
     about = {name: metadata[name] for name in ("name", "uid", "generation") if name in metadata}
@@ -95,22 +95,22 @@ def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
 
 
 def defined_in(kind: ResourceKind, obj: Object) -> tuple[CompositeKind | None]:
-    """Return the kind that a CompositeResourceDefinition defines.
+    """Return a tuple with one item: the kind that a CompositeResourceDefinition defines.
 
-    Return None if the definition is invalid.
+    The item is None if the definition is invalid.
     """
     del kind
     return (None if check_definition(obj) else read_definition(obj),)
 
 
 def candidate_in(kind: ResourceKind, obj: Object) -> Candidate:
-    """Return the cached part of a Composition."""
+    """Return the fields of a Composition that the cache keeps."""
     del kind
     return candidate_of(obj)
 
 
 def function_revision_in(kind: ResourceKind, obj: Object) -> Object:
-    """Return the cached part of a FunctionRevision."""
+    """Return the fields of a FunctionRevision that the cache keeps."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
     about = ("name", "labels", "deletionTimestamp")
@@ -149,10 +149,10 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Return the CompositeResourceDefinition of a kind.
+        """Choose one of the CompositeResourceDefinitions that define the same kind.
 
-        If several CompositeResourceDefinitions define the same kind, only one of them can be
-        served. This is the definition whose name is first in alphabetical order.
+        Only one of them can be served. This is the definition whose name is first in alphabetical
+        order.
         """
         return definitions[min(definitions)]
 
@@ -200,18 +200,18 @@ class CompositionCache:
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the lineages of all functions, reduced to the given revisions, without gates."""
+        """Return the lineages of all functions, with only the given revisions and without gates."""
         every = (each for some in self._functions.values() for each in some.values())
         there = (each for each in every if each["metadata"]["name"] in revisions)
         return FunctionLineages(there, opened=revisions)
 
     def installed_without(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the lineages of all functions, without some revisions."""
+        """Return the lineages of all functions, without the given revisions."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(each for each in every if each["metadata"]["name"] not in revisions)
 
     def installed_with(self, opened: str) -> FunctionLineages:
-        """Return the lineages of all functions, in which one revision has no gate."""
+        """Return the lineages of all functions. The revision `opened` has no gate in them."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(every, opened=(opened,))
 

@@ -65,11 +65,11 @@ class _Suspect:
     times: int
     """Number of calls in a row that were lost."""
     strikes: int
-    """Number of these lost calls for which the input of this key is the cause."""
+    """Number of those lost calls of which the input of this key was the cause."""
     due: float
     """Time of the next try if the key is quarantined; otherwise 0."""
     alone: bool
-    """True if no other key may call the revision at the same time."""
+    """True if the next call of this key must be the only call of the revision at that time."""
 
 
 @dataclass(slots=True)
@@ -81,11 +81,13 @@ class _ConcurrencyLimit(Generic[K]):
     called: set[K] = field(default_factory=set)
     """Keys that were woken, but have not started their call yet."""
     failing: bool = False
-    """True if the last call that ended got no answer. Then only one key at a time may call."""
+    """True if the last call that ended got no answer. In this state, only one key at a time may
+    call the revision.
+    """
     left: asyncio.Event = field(default_factory=asyncio.Event)
     suspects: dict[K, _Suspect] = field(default_factory=dict)
     answered: float = -1.0
-    """Time of the last answer."""
+    """Time of the last answer of the revision to any key; -1 before the first answer."""
 
     @property
     def is_needless(self) -> bool:
@@ -196,9 +198,9 @@ class ConcurrencyLimits(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Report whether a key has lost two or more calls in a row.
+        """Report whether a key has lost two or more calls of a revision in a row.
 
-        Other keys are then called first.
+        The calls for other keys are then made first.
         """
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1

@@ -138,13 +138,13 @@ class CompositeController(Controller[CompositeKey]):
 
     @property
     def history(self) -> CallHistory:
-        """The calls of function revisions by time."""
+        """The number and the durations of the calls of each function revision over time."""
         return self._calling.history
 
     async def preflight(
         self, tried: TriedRevision, keys: Sequence[CompositeKey]
     ) -> PreflightReport:
-        """Report the effects of a revision on composite resources. Change nothing."""
+        """Report the effects that a revision would have on composite resources. Change nothing."""
         return await self._preflight.report(tried, keys)
 
     @property
@@ -217,9 +217,10 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Update the index.
+        """Record the state of a composite resource in the index; None removes it.
 
-        If the composite resource follows other revisions now, count `Adopted` again.
+        If the composite resource follows or uses other revisions now, count the followers of its
+        Composition and Functions again, for the condition `Adopted`.
         """
         before = self._following.get(key)
         self._following.put(key, state)
@@ -292,10 +293,10 @@ class CompositeController(Controller[CompositeKey]):
         return moved | self._allowed(change.key.name, objects)
 
     def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
-        """Return the keys to reconcile because a revision is now allowed to delete objects.
+        """Return the keys to reconcile if a revision has got or lost the right to delete objects.
 
-        `told` contains the revision before and after a change. If the annotation that
-        allows this has not changed, the result is empty.
+        `told` contains the revision before and after a change. If the change did not affect the
+        annotation `polyver.dev/allow-deletion`, the result is empty.
         """
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()

@@ -67,7 +67,7 @@ class CompositeKey(NamedTuple):
     group: str
     kind: str
     namespace: str
-    """Empty for a cluster-scoped resource."""
+    """The namespace; empty for a cluster-scoped resource."""
     name: str
 
 
@@ -81,14 +81,16 @@ class CompositeState(Struct, frozen=True, gc=False):
     used: str
     """The CompositionRevision that the spec of the composite resource references."""
     previous: str
-    """The CompositionRevision that the composite resource used before."""
+    """The CompositionRevision that the composite resource used before `used`; empty if there is
+    none.
+    """
     dependent: Dependent
     selector: Selector
     policy: Policy
     parts: tuple[tuple[str, str], ...]
     """Kinds of the composed resources, each as group and kind."""
     calls: tuple[StepCall, ...] = ()
-    """The function revisions that composed the resource."""
+    """The function revision that each step called when the resource was last composed."""
     failed: tuple[str, ...] = ()
     """The revisions to which the last move failed; empty if it succeeded."""
     trouble: Follower = ""
@@ -150,7 +152,7 @@ class CompositeIndex:
         self._undecided: dict[tuple[str, str], set[CompositeKey]] = {}
         """The composite resources of each kind that have not chosen a Composition yet."""
         self._uncalled: dict[str, set[CompositeKey]] = {}
-        """The composite resources that each function has not composed yet."""
+        """By function: composite resources with a step that has not called the function yet."""
         self._troubled: set[CompositeKey] = set()
         """The composite resources whose last move failed."""
 
@@ -204,7 +206,10 @@ class CompositeIndex:
             self._functions.remove(self._dependent(key, state, call.step))
 
     def revised(self, revision: str) -> None:
-        """Index the users of a CompositionRevision again, whose steps have become known."""
+        """Update the index for all composite resources that reference a CompositionRevision.
+
+        The controller calls this method when the steps of the revision have become known.
+        """
         for key in [*self._users.get(revision, ())]:
             state = self.get(key)
             assert state is not None
@@ -418,7 +423,7 @@ def others_in(obj: Object) -> tuple[Any, ...]:
 
 
 Combination = tuple[str, ...]
-"""A CompositionRevision, and the FunctionRevision that each of its steps calls."""
+"""Names: of a CompositionRevision, and of the FunctionRevision that each of its steps calls."""
 
 
 class _Known(NamedTuple):
@@ -438,9 +443,10 @@ class FailedMoves:
     def get(
         self, key: CompositeKey, combination: Combination, given: str
     ) -> FailedCompositeMove | None:
-        """Return the recorded failure of a move to a combination with this input.
+        """Return the recorded failure of a composite resource's move to a combination.
 
-        Return None if no failure is recorded, or if the record has expired.
+        `given` is the digest of the input of the run. Return None if no failure with this input is
+        recorded, or if the record has expired.
         """
         known = self._known.get(key, {}).get(combination)
         if known is None or known.input != given or known.until < self._clock.time():

@@ -115,7 +115,11 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
     def __init__(
         self, changed: Callable[[], None], owner: Callable[[str], CompositeKey | None]
     ) -> None:
-        """Create an index. `owner` returns the key of a composite resource with this uid."""
+        """Create an index.
+
+        `changed` is called when other kinds must be watched than before. `owner` returns the key of
+        the composite resource with a uid, or None if there is no such composite resource.
+        """
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
         )
@@ -149,10 +153,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
             self._objects.popitem(last=False)
 
     def kept(self, part: AppliedObject) -> Object | None:
-        """Return the cached object.
-
-        Return None if a watch has reported a later version of the object.
-        """
+        """Return the whole object from the cache; None if it is missing or may be outdated."""
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):
             return None

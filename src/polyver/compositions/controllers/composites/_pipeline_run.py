@@ -139,7 +139,7 @@ class RevisionCaller:
             wake, clock, width=limits.lane, quarantine=limits.quarantine
         )
         self._stuck: dict[str, set[CompositeKey]] = {}
-        """Keys that wait for each function revision that could not be called."""
+        """By function revision that could not be called: the keys that wait until it answers."""
         self._endpoints: dict[str, str] = {}
         self._forgetting: set[asyncio.Task[None]] = set()
 
@@ -164,7 +164,10 @@ class RevisionCaller:
     def quarantined(
         self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """Return the revision that must not be called for a key now, and for how many seconds."""
+        """Return the revision that must not be called for a key now, and for how many seconds.
+
+        Return "" and 0 if all revisions may be called.
+        """
         return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:

@@ -34,20 +34,23 @@ _AT_ONCE: Final = 8
 _LONGEST: Final = 60.0
 """Maximum seconds of repeated tries if a function is busy or does not answer."""
 _LONGEST_SILENCE: Final = 120.0
-"""Seconds after which a preflight does not wait any more for functions that do not answer.
+"""Seconds from the first call without an answer to the time at which a preflight stops waiting for
+functions that do not answer.
 
-Otherwise, a function that exits with many inputs would delay the result for hours, because polyver
-starts it again with a growing back-off.
+Without this limit, a function that exits with many inputs would delay the result for hours, because
+polyver starts it again with a growing back-off.
 """
 _KNOWN: Final = 5.0
-"""Seconds after a call without an answer in which no other call is made then."""
+"""Seconds after a call without an answer in which a preflight makes no other call, if
+`_LONGEST_SILENCE` is over.
+"""
 _PAUSE: Final = 0.25
-"""Seconds until the next try."""
+"""Seconds between two tries to compose the same composite resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedRevision:
-    """The revision that a preflight tries."""
+    """A revision whose effects a preflight reports, and the kind of its owner."""
 
     kind: Literal["Composition", "Function"]
     name: str
@@ -72,12 +75,14 @@ class _Silence:
 
     clock: Clock
     ends: float | None = None
-    """None until a function has not answered for the first time."""
+    """The time at which the preflight stops waiting for functions that do not answer. None until
+    the first call without an answer.
+    """
     last: tuple[float, str] | None = None
     """The time and the message of the last try, if it had no answer."""
 
     def observe(self, found: _Composed) -> None:
-        """Record the result of a try."""
+        """Record the result of a try to compose a composite resource."""
         now = self.clock.time()
         if found.retry == "silent":
             self.ends = now + _LONGEST_SILENCE if self.ends is None else self.ends
@@ -91,7 +96,11 @@ class _Silence:
 
     @property
     def failure(self) -> str:
-        """The reason not to try at all; empty if a try may succeed."""
+        """The reason not to compose a composite resource now; empty if it may be composed.
+
+        This is the message of a recent try without an answer, if functions have not answered for
+        too long.
+        """
         if self.last is None or not self.is_too_long:
             return ""
         time, message = self.last
@@ -173,7 +182,8 @@ class CompositePreflight:
     ) -> _Composed:
         """Compose with a revision; try again for some time if its function does not answer.
 
-        If the function exits or hangs because of the composite resource, it is not called again.
+        If a function exits or hangs with the input of the composite resource, it is not called
+        again.
         """
         ends = self._clock.time() + _LONGEST
         while not (failure := silence.failure):
@@ -187,7 +197,7 @@ class CompositePreflight:
         return _Composed(failure=failure)
 
     async def _tried(self, work: Work, revision: str, installed: FunctionLineages) -> _Composed:
-        """Compose once."""
+        """Run the pipeline once with a revision, and return the composed objects or the failure."""
         try:
             resolved = await self._composer.resolved(work, revision, installed)
             self._composer.check_served(work, resolved.steps)
@@ -211,8 +221,9 @@ def _as_after(
 ) -> list[ReadOnlyObject]:
     """Return the existing objects, for a comparison that shows only added and lost objects.
 
-    The objects that the revision in use would compose are unknown. So an existing object that the
-    new revision composes, too, is taken to be unchanged.
+    The run with the revision in use failed, so the objects that it would compose are unknown. If
+    the new revision composes an existing object too, the result has the newly composed object in
+    its place. So the comparison shows this object as unchanged.
     """
     there = {identity_of(each): each for each in after}
     return [there.get(identity_of(each), each) for each in existing]

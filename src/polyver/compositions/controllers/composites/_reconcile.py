@@ -171,7 +171,7 @@ class _Turn:
     """The revisions to which a composite resource may move now."""
 
     target: str
-    """The CompositionRevision."""
+    """The name of the CompositionRevision to which the composite resource may move."""
     installed: FunctionLineages
     waiting: frozenset[str] = frozenset()
     """Revisions of other rollouts, to which the composite resource moves later."""
@@ -224,7 +224,9 @@ class Composer:
         combination to move to does not answer.
         """
         self._tries: dict[CompositeKey, int] = {}
-        """For each composite resource: the number of tries to move since then."""
+        """For each composite resource: the number of tries to move in which a function did not
+        answer.
+        """
         # After a run has changed objects, the composite resource is reconciled again immediately.
         # The back-off limits the rate if each reconcile makes another change.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
@@ -497,9 +499,9 @@ class Composer:
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
     def _new_in(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> str:
-        """Return the new revisions of a combination, for messages.
+        """Return the names of the new revisions of a combination as one string, for messages.
 
-        These are the revisions that the combination in use does not have.
+        New revisions are those that the combination in use does not have.
         """
         recorded = recorded_calls(work.found)
         found = [resolved.name] if resolved.name != pinned else []
@@ -509,9 +511,10 @@ class Composer:
     async def _allows_deletion(self, work: Work, resolved: ResolvedPipeline, pinned: str) -> bool:
         """Report whether the move to a combination may delete objects.
 
-        An annotation of a new revision, or of its Composition or Function, allows this. If a
-        rollout takes back a revision in use, this is allowed too: objects that only this revision
-        has made are then deleted.
+        The move may delete objects if the annotation `polyver.dev/allow-deletion` is set on a new
+        revision, or on its Composition or Function. It may also delete objects if a rollout takes
+        back a revision in use, because that revision may have composed objects that no other
+        revision composes.
         """
         recorded = recorded_calls(work.found)
         if self._is_taken_back(work, resolved, pinned):
@@ -777,9 +780,9 @@ def recorded_calls(found: Object) -> dict[str, str]:
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
-    """Return the outcome.
+    """Return the outcome of a failed run, with the note that a revision is quarantined.
 
-    If `revision` is not empty, its messages state that `revision` is quarantined.
+    If `revision` is empty, or if the run did not fail, return the outcome unchanged.
 
     A quarantined function revision is not called for this composite resource for some time.
     """

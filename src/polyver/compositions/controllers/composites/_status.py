@@ -78,7 +78,7 @@ class CompositeStatusWriter:
         self._told.pop(key, None)
 
     async def events(self, key: CompositeKey, about: Object, told: Iterable[PipelineEvent]) -> None:
-        """Emit the events that the previous reconcile of this key did not emit."""
+        """Emit those events in `told` that the previous reconcile of this key did not emit."""
         now = frozenset(told)
         before = self._told.get(key, frozenset())
         for each in sorted(now - before, key=lambda each: (each.reason, each.message)):

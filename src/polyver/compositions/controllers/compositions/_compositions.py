@@ -140,7 +140,8 @@ class CompositionController(Controller[str]):
         self._events = Events(client, clock or SystemClock(), log or Log(), component="polyver")
         self._users = CompositeUsers()
         self._compositions: dict[str, str] = {}
-        """The name of the Composition of each known revision."""
+        """The name of the Composition to which each revision belongs, by the name of the revision.
+        """
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -220,7 +221,10 @@ class CompositionController(Controller[str]):
         return []
 
     async def _allow_deletion(self, current: str) -> None:
-        """Copy the annotation that allows deletion from a Composition to its current revision."""
+        """Set the annotation `polyver.dev/allow-deletion` on the CompositionRevision `current`.
+
+        The caller has checked that the Composition has this annotation.
+        """
         found = await find(self._client, COMPOSITION_REVISIONS, current)
         if found is not None and not allows_deletion(found):
             await self._change(found, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
@@ -237,11 +241,10 @@ class CompositionController(Controller[str]):
     # Finalizers of objects in use.
 
     async def _hold(self, obj: Object | None, revisions: dict[str, Object]) -> Object | None:
-        """Add the finalizer to a Composition and revisions in use.
+        """Add the finalizer to the revisions in use, and to a Composition with revisions in use.
 
-        Remove it from objects that are not in use.
-
-        The finalizer is also removed from an object that is being deleted by force.
+        Remove it from objects that are not in use, and from an object that is being deleted by
+        force.
         """
         used = self._users.used(revisions)
         for name, each in revisions.items():

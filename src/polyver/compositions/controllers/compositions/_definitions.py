@@ -168,9 +168,9 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """Remove versions that are no longer defined from the CRD's `storedVersions`.
+        """Remove from the CRD's `storedVersions` the versions that the definition no longer has.
 
-        This is done only if the kind has no objects.
+        This is done only if the kind has no objects. Otherwise, return refusals.
         """
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
@@ -197,7 +197,10 @@ class CompositeDefinitionController(Controller[str]):
         return await self._client.apply(CRDS, content, manager=APPLIER, force=is_there)
 
     async def _convert(self, obj: Object, crd: Object) -> Object:
-        """Set the conversion of the definition, unless a Conversion object exists for the kind."""
+        """Set `spec.conversion` of the CRD as the definition requests it. Return the CRD.
+
+        Do nothing if a Conversion object exists for the kind.
+        """
         change = conversion_change(obj, crd)
         if change is None or await self._is_converted(crd["metadata"]["name"]):
             return crd

@@ -43,7 +43,7 @@ def shown(kind: str, name: str, namespace: str = "") -> str:
 
 
 def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
-    """Return the metadata fields of an object whose change requires a reconcile."""
+    """Return those metadata fields of an object that require a reconcile when they change."""
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
@@ -73,7 +73,7 @@ class ClientCompositionLookup:
         return (await self._client.list(COMPOSITION_REVISIONS, labels=labels)).items
 
     async def composites(self, crd: Object) -> list[str]:
-        """Return the names of some objects of a CRD's kind. The result is empty if there are none.
+        """Return the names of a few objects of a CRD's kind; empty if there are no objects.
 
         Raise ApiError if the objects cannot be read in any version, which can happen for a short
         time after a change of the versions.

@@ -23,7 +23,7 @@ class DigestLimits:
     every: float = 60.0
     """Interval between two checks for changed content, with the pull policy Always."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=120.0))
-    """Back-off after a digest could not be computed."""
+    """Back-off between tries to compute a digest that could not be computed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ class FunctionController(Controller[str]):
     async def _hold(
         self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
     ) -> Object:
-        """Add the finalizer to a Function and revisions in use.
+        """Add the finalizer to the revisions in use, and to a Function with revisions in use.
 
         Remove it from objects that are not in use.
         """

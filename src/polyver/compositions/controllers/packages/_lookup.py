@@ -75,7 +75,11 @@ class Dependents(Users, Protocol):
         ...
 
     def pins(self, function: str) -> Mapping[FunctionPin, tuple[str, ...]]:
-        """Return the names of the composite resources that were composed with each revision."""
+        """Return the names of the composite resources that each revision of a function composed.
+
+        Each key is a revision, with the revision to which a rollback would return the composite
+        resources.
+        """
         ...
 
 
@@ -97,7 +101,7 @@ class NoDependents:
 
 @dataclass(frozen=True, slots=True)
 class CompositeUse:
-    """The CompositionRevision that a composite resource uses, and the function revisions."""
+    """The CompositionRevision and the function revisions that a composite resource uses."""
 
     revision: str
     pins: frozenset[FunctionPin]

@@ -78,7 +78,8 @@ def objects_of(
 def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
     """Build the Secret with the certificates of a revision.
 
-    It is mounted as a folder, in which functions expect these file names.
+    It is mounted as a folder. Its keys are the names of the files that functions expect in this
+    folder.
     """
     content = {
         "tls.crt": issued.pair.certificate,

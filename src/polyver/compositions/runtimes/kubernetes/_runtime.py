@@ -47,7 +47,9 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["KubernetesRuntime"]
 
 _LOOK_EVERY = 600.0
-"""Seconds between reconciles without a watch event. They also renew certificates."""
+"""Seconds between two reconciles of a revision if no watch event arrives. A reconcile also renews
+certificates.
+"""
 _BACKOFF = Backoff(first=0.5, most=60.0)
 
 

@@ -184,7 +184,7 @@ def _local(text: str, base: Path) -> Source:
 
 
 def _there(source: Source) -> Source:
-    """Return the source. Raise PackageUnusable if its folder or file does not exist."""
+    """Return the given source. Raise PackageUnusable if its folder or file does not exist."""
     match source:
         case Folder(path) if not _is(path, Path.is_dir):
             if _is(path, Path.exists):

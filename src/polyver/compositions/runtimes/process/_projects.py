@@ -46,7 +46,7 @@ prepare(FunctionCommand)
 
 @dataclass(frozen=True, slots=True)
 class FunctionProject:
-    """How to run the function in a folder."""
+    """The result of `read_project`: the command that a folder defines, and whether it is Python."""
 
     command: FunctionCommand | None = None
     """The command that the folder defines. None if it defines no command."""

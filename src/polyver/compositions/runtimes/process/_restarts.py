@@ -28,7 +28,7 @@ _SAID = 600
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Timeouts and intervals, in seconds."""
+    """Timeouts and intervals for child processes, in seconds."""
 
     start: float = 60.0
     """Maximum time from the start of a child to its first answer."""
@@ -44,7 +44,7 @@ class Timing:
     stable: float = 30.0
     """If a child has served for this time, its earlier failures are no longer counted."""
     drain: float = 30.0
-    """Time for calls in progress, after the endpoint was replaced or removed."""
+    """Time in which calls in progress may finish after the endpoint was replaced or removed."""
     grace: float = 10.0
     """Time in which a child must exit after a request to end. After this time, it is killed."""
     build: float = 900.0

@@ -34,7 +34,7 @@ _UNFINISHED_FOR = 3600.0
 
 
 class _Fetched(msgspec.Struct, frozen=True):
-    """The record that a wheel was downloaded for a requirement: its digest."""
+    """Record of a downloaded wheel: the requirement of a user, and the digest of the wheel."""
 
     requirement: str
     digest: str
