@@ -55,7 +55,8 @@ class ExchangeTransport(Protocol):
     def taken(self, size: int) -> None:
         """Record that the application has taken `size` bytes of the body.
 
-        The connection reads on if it had stopped because too many bytes waited.
+        The connection stops reading while too many bytes wait for the application. If it has
+        stopped, it reads again.
         """
 
     def answered(self, exchange: Exchange) -> None:

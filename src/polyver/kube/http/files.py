@@ -16,7 +16,10 @@ class FolderFailed(PolyverError):
 
 
 def refusal(error: OSError, folder: Path) -> str:
-    """Build the message for a failed file operation: which file (or else folder), and why."""
+    """Build the error message for a failed file operation.
+
+    The message names the file, or `folder` if the error names no file; and it states the reason.
+    """
     file = error.filename2 or error.filename or folder
     return f"{file} cannot be used: {error.strerror or error}"
 

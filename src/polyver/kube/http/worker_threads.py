@@ -160,10 +160,7 @@ class DaemonThreadPool:
 
 
 def _nothing() -> None:
-    """Do nothing.
-
-    `close` gives this job to an idle thread, which wakes up and sees that it must end.
-    """
+    """Do nothing. `close` gives this job to each idle thread, so that the thread ends."""
 
 
 def _as_exception(error: BaseException) -> BaseException:

@@ -54,7 +54,7 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object with only its outer levels decoded; it must have no other fields than these.
+    """An object of which only the outer levels are decoded; it has no other fields than these.
 
     The fields inside the spec, the metadata and the status stay JSON (`Raw`). Code that changes a
     few fields of many objects then does not decode the other fields.

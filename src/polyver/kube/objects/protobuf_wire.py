@@ -15,7 +15,10 @@ __all__ = ["MalformedError", "WireField", "empty_field", "fields", "signed"]
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
 _EXPONENTS = 1e21
-"""From this number on, Go writes integers with an exponent."""
+"""A number without a fraction becomes an integer if it is below this limit.
+
+From the limit on, Go writes such a number with an exponent.
+"""
 
 
 class MalformedError(Exception):

@@ -169,9 +169,9 @@ def already_exists(kind: ResourceKind, name: str, *, deleting: bool = False) -> 
 
 
 def conflict(kind: ResourceKind, name: str, problem: str) -> ApiError:
-    """Build the error (409) for a request that expects another state of the object.
+    """Build the error (409) for a request that the state of the object does not allow.
 
-    An example is an update with an old resourceVersion.
+    An example is an update with an old resourceVersion. `problem` states why.
     """
     message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))

@@ -94,7 +94,7 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 
 def _take(merged: Object, key: str, change: Any) -> None:
-    """Set a field to the value in the patch, without merging this value with the old one."""
+    """Set the field `key` to `change`, the value in the patch, without merging it."""
     taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
@@ -210,10 +210,10 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the old list as kube-apiserver sees it after the merge.
+    """Return the merged list, and the old list as kube-apiserver has it after the merge.
 
-    The second list decides the order of items that the patch does not name. kube-apiserver may have
-    overwritten items of the old list during the merge.
+    The second list decides the order of items that the patch does not name. It can differ from
+    `original`, because kube-apiserver overwrites items of the old list during the merge.
     """
     if not original and not patch:
         return original, original

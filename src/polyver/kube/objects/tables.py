@@ -107,7 +107,7 @@ def _mark_default(rows: list[dict[str, Any]], objects: Sequence[Object], printer
 
 
 def partial_metadata(obj: Object, api_version: str = META) -> Object:
-    """Build the PartialObjectMetadata of an object, which has only its metadata."""
+    """Build the PartialObjectMetadata of an object: an object that has only the metadata."""
     metadata = obj.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
@@ -227,4 +227,4 @@ CUSTOM_SCALE = custom_printer(
         _AGE,
     ]
 )
-"""The printer for /scale of custom resources. /scale of built-in kinds has another printer."""
+"""The printer for the Scale of a custom resource; built-in kinds have another one."""

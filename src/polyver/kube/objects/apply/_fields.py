@@ -140,7 +140,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return the node, changed so that its own field is a member; members below the node stay."""
+    """Return a copy of the node whose own field is a member; the members below it stay."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 
@@ -226,7 +226,7 @@ def _escaped(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _string_text(value: str) -> str:
-    """Write a string as JSON. Results are cached, because many items have the same names."""
+    """Write a string as JSON. Results are cached, because many list items have the same names."""
     return _escaped(value)
 
 

@@ -124,7 +124,7 @@ class _Reader:
     def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
         """Build the ApplySchema of a shape.
 
-        `loose` is True if the value that contains this value keeps unknown fields.
+        `loose` is True if the object around this value keeps unknown fields.
         """
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))

@@ -129,9 +129,10 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""Types that encode themselves as JSON: the type and the format of the shape for each of them.
+"""The types that encode themselves as JSON, by their names.
 
-The third string names the type of the values inside, such as of a schema; "" if there is none.
+For each of them: the type and the format of its shape, and the name of the type of the values
+inside, such as of a schema; "" if there are none.
 """
 
 

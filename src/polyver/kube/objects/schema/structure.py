@@ -64,7 +64,7 @@ class StructuralSchema:
         return self.fields.get(key, self.values)
 
     def within(self) -> Iterator[StructuralSchema]:
-        """Yield the structures directly inside this one: of fields, other values and items."""
+        """Yield the structures of the fields, of the values under other keys, and of the items."""
         yield from self.fields.values()
         if self.values is not None:
             yield self.values
@@ -132,7 +132,7 @@ NEW: Final = object()
 
 
 class OldItems:
-    """The items of a list before an update, found by their keys.
+    """The items of a list before an update, to be found by their keys.
 
     Only lists of type map have keys.
     """
