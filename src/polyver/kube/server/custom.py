@@ -33,7 +33,7 @@ _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """The rules for writes of a custom kind: rules of all custom kinds, and the kind's schema."""
+    """Rules for writes of a custom kind: those that all custom kinds have, and the kind's schema."""
 
     unconditional = False
     counts = True
@@ -110,10 +110,10 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """Follow a field path; return the value at its end, and the Go type that the value must have.
+    """Follow a field path; return the value at its end, and the Go type that this value must have.
 
-    If a value on the path is not an object, return this value instead. If a field is missing,
-    return None.
+    If a value on the path is not an object, return it with the Go type of an object. If a field is
+    missing, return None.
     """
     for name in path:
         if not isinstance(obj, dict):
@@ -137,8 +137,8 @@ def custom_resources(
 ) -> list[ServedResource]:
     """Build the resources of a CRD: one for each served version.
 
-    `settled` is the revision since which stored objects fit the schema; 0 means the last change of
-    the CRD. `served` is the converter in this process, if there is one.
+    Stored objects with the revision `settled` or a later one fit the schema; 0 stands for the
+    revision of the CRD. `served` is the converter in this process, if there is one.
     """
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
@@ -177,7 +177,7 @@ def _family(
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The data that all versions of a custom kind share."""
+    """The data that all versions of a custom kind share, such as the schemas and the conversion."""
 
     definition: Mapping[str, Any]
     entry: StoreEntry
@@ -198,7 +198,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema as a key of the caches below. Only its digest is hashed and compared."""
+    """A schema as a key of the caches below. Only its digest is hashed and compared, which is faster."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)

@@ -199,7 +199,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the groups that a user has because of its name, such as system:authenticated."""
+    """Add to `groups` the groups that follow from the user's name, such as system:authenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -215,7 +215,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationAttributes:
-    """What authorization must know about a request: the verb, and the resource or the path."""
+    """The properties of a request on which its authorization depends."""
 
     verb: str
     group: str = ""
@@ -238,17 +238,14 @@ class AuthorizationAttributes:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A fixed rule: which requests the members of one group may send."""
+    """A fixed authorization rule: it allows certain requests to the members of one user group."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     excepted: tuple[tuple[str, str], ...] = ()
-    """Pairs of API group and resource to which the rule does not apply.
-
-    RBAC rules do not have this.
-    """
+    """Pairs of API group and resource that the rule excludes. RBAC rules have no such field."""
 
     def allows(self, wanted: AuthorizationAttributes) -> bool:
         if not _among(wanted.verb, self.verbs):

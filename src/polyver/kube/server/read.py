@@ -154,7 +154,10 @@ async def list_objects(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where a page of a list begins: after the key `after`. The list is read at `revision`."""
+    """The beginning of a page of a list: the page begins after the key `after`.
+
+    The list is read at `revision`; 0 means the current state.
+    """
 
     revision: int = 0
     after: str = ""
@@ -195,7 +198,10 @@ async def _collect(
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Return the object with the name in the selector, if it meets all other requirements."""
+    """Return, as a list, the object with the name in the selector.
+
+    The list is empty if the object does not exist or does not meet the other requirements.
+    """
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]

@@ -73,7 +73,7 @@ class ServedResource:
     since: int = 0
     """A watch of the resource cannot start at an older revision than this one."""
     settled: int = 0
-    """Objects with this revision or a later one fit the current schema of the kind."""
+    """Objects that were written at this revision or later fit the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     """The shape of the kind in each of its API versions."""
     conform: Conform | None = None
@@ -81,9 +81,7 @@ class ServedResource:
     schema: Mapping[str, Any] | None = None
     """For custom kinds: the OpenAPI schema in the CRD."""
     warning: str = ""
-    """A warning for the client of every request, such as about a deprecated version.
-
-    Empty if there is none.
+    """A warning for the client of every request, such as about a deprecated version; "" if there is none.
     """
     parts: Mapping[str, ObjectView] = field(default_factory=dict)
     """The views of subresources by name, such as `scale`. The subresource status is not here."""

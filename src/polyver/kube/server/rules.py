@@ -31,20 +31,26 @@ __all__ = [
 
 
 class KindRules:
-    """The rules that a kind adds to every write; this base class has no rules."""
+    """Rules for writes of one kind: changes and checks of a written object.
+
+    This base class changes and checks nothing. Each kind with its own rules has a subclass.
+    """
 
     name_problems: Callable[[str], list[str]] = staticmethod(dns_subdomain_problems)
     unconditional = True
-    """True if the body of an update may have no resourceVersion."""
+    """True if an update is allowed even if its body has no resourceVersion."""
     creates_on_update = False
     counts = False
-    """True if metadata.generation increases with each change of an object."""
+    """True if metadata.generation counts the changes of an object.
+
+    Changes of the metadata, and of a status that is a subresource, are not counted.
+    """
     answers_deletion = False
     """True if the answer to a DELETE is the deleted object; False if it is a Status."""
     has_status = False
     """True if the status is a subresource: only writes to /status change it."""
     status_keeps: tuple[str, ...] | None = None
-    """The metadata fields that a write to /status cannot change; None means all of them."""
+    """The metadata fields that a write to /status cannot change; None means all metadata fields."""
     costly = False
     """True if the checks of this kind take long even for small objects."""
     brings_status = False
@@ -88,7 +94,7 @@ class KindRules:
         return []
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
-        """Return problems that are no errors, because the old object had the same problems.
+        """Return problems that are no errors, because the object had them before the update.
 
         The client gets them as warnings, even if the write is refused for another reason.
         """
@@ -112,13 +118,17 @@ class KindRules:
             metadata["generation"] += 1
 
     def ended(self, obj: Object, now: str) -> Object:
-        """Return the object for the answer to a DELETE."""
+        """Return the object for the answer to a DELETE that has deleted it."""
         del now
         return obj
 
 
 class ObjectView(Protocol):
-    """A view: the part of an object that a path shows, and that writes to this path change."""
+    """A view: the part of an object that one URL path shows and changes.
+
+    For example, a GET of .../status shows the status, and a PUT to this path changes only the
+    status.
+    """
 
     @property
     def name(self) -> str: ...

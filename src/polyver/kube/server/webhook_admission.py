@@ -145,7 +145,7 @@ async def mutate_update(
 
 
 def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
-    """Return the object that webhooks get: as the request path shows it, with managedFields."""
+    """Return the object that webhooks get: as the request path shows it, and with managedFields."""
     if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
@@ -208,7 +208,7 @@ def _check_kind(call: Call, changed: Object) -> None:
 
 
 def _keep_entries(call: Call, changed: Object, before: Any) -> None:
-    """If a webhook made managedFields invalid, restore them (`before`)."""
+    """If a webhook made managedFields invalid, restore the entries from `before` the call."""
     metadata: Mapping[str, Any] = changed["metadata"]
     entries = metadata.get("managedFields") or ()
     if entries == (before or ()):

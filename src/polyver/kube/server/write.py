@@ -60,9 +60,9 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The object of a write, before admission.
+    """The object of a write, before the admission chain.
 
-    `owners` has its managedFields entries if the write is a server-side apply, otherwise None.
+    `owners` has the managedFields entries if the write is a server-side apply, otherwise None.
     """
 
     obj: Object
@@ -83,9 +83,9 @@ async def create_object(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object after `mutate` of the admission chain and the mutating webhooks.
+    """A new object after all mutating steps, with the data that the validating steps need.
 
-    The other fields are for the validating steps.
+    Mutating steps are `mutate` of the admission chain, and the mutating webhooks.
     """
 
     obj: Object

@@ -152,7 +152,7 @@ _Outcome = StoreEvent | PolyverError | None
 
 
 class _Work(NamedTuple):
-    """A task for the writer thread, and the future for its outcome."""
+    """A task for the writer thread, and the future that gets its result or its error."""
 
     do: _Do
     done: asyncio.Future[StoreEvent | None]

@@ -30,7 +30,7 @@ class DefinitionVersions:
     """The versions of a CRD, and the fields that are the same in all versions."""
 
     given: Sequence[Object] | None
-    """The versions without the fields in `shared`; empty or None if the CRD has no versions."""
+    """The versions, without the fields in `shared`; None or empty if the CRD has no versions."""
     shared: Object
 
     @classmethod

@@ -110,7 +110,7 @@ FIXED: Mapping[str, Object] = {
 
 
 def _pull_policy(container: Object) -> Object:
-    """Compute the default pull policy: Always for the tag `latest`, otherwise IfNotPresent."""
+    """Compute the default pull policy: Always if the image has the tag `latest`, else IfNotPresent."""
     return _pulled(container, "imagePullPolicy", container.get("image") or "")
 
 

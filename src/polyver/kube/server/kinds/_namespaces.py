@@ -18,9 +18,9 @@ _UNDELETABLE = ("default", "kube-system", "kube-public")
 
 
 class NamespaceRules(KindRules):
-    """The rules of Namespaces.
+    """Rules for writes and deletions of Namespaces.
 
-    A deleted namespace stays until the namespace controller has deleted all objects in it.
+    After a DELETE, a Namespace stays until the namespace controller has deleted all objects in it.
     """
 
     name_problems = staticmethod(dns_label_problems)

@@ -209,7 +209,10 @@ _MOST_SECONDS = 2**31 - 1
 
 
 class PodRules(BuiltinRules):
-    """The rules of Pods. All Pods stay pending, because the embedded server has no kubelet."""
+    """Rules for writes of Pods.
+
+    All Pods stay pending, because the embedded server has no kubelet.
+    """
 
     status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 
@@ -257,7 +260,10 @@ class PodRules(BuiltinRules):
 
 
 def _tolerating(spec: Object) -> Object:
-    """Add the default tolerations: a pod stays 300 seconds on a node that does not respond."""
+    """Add the two default tolerations to a pod, if it has no other tolerations for these taints.
+
+    With them, the pod stays for 300 seconds on a node that is not ready or unreachable.
+    """
     given = spec.get("tolerations") or []
     added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
     return spec | {"tolerations": [*given, *added]}
@@ -275,7 +281,7 @@ def _tolerated(key: str) -> Object:
 
 
 def quality(spec: Object) -> str:
-    """Compute the QoS class of a pod."""
+    """Compute the QoS class of a pod: Guaranteed, Burstable or BestEffort."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [each.get("resources") or {} for each in containers]
     sides = [
