@@ -198,7 +198,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema as a key of the caches below. Only its digest is hashed and compared, which is faster."""
+    """A schema as a key of the caches below; only its digest is hashed and compared."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)

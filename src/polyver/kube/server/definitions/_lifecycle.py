@@ -78,7 +78,7 @@ _NOT_OURS = made(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The resources that are served for a CRD, and the properties of the CRD from which they follow."""
+    """The resources that are served for a CRD, and the properties of the CRD that define them."""
 
     served_parts: object
     going: bool
@@ -121,8 +121,7 @@ class Definitions:
         self._retired: set[asyncio.Task[None]] = set()
         server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
-        """By the store key of a deleted CRD: the revision of the store when all its objects were deleted.
-        """
+        """For deleted CRDs, by their store keys: the revision when all objects had been deleted."""
 
     def load(self) -> None:
         """Serve the kinds whose CRDs were established before the server started."""
