@@ -12,7 +12,7 @@ __all__ = ["FolderFailed", "private_folder", "refusal", "write_file"]
 
 
 class FolderFailed(PolyverError):
-    """A folder that cannot be created, read or written."""
+    """Raised if a folder cannot be created, read or written."""
 
 
 def refusal(error: OSError, folder: Path) -> str:

@@ -84,11 +84,11 @@ class HttpResponse:
 
 
 class ClientDisconnected(Exception):
-    """The client disconnected before it had sent the whole request."""
+    """Raised if the client disconnects before it has sent the whole request."""
 
 
 class BodyTooLarge(PolyverError):
-    """A body that is larger than this server accepts."""
+    """Raised if the body of a request is larger than the server accepts."""
 
 
 async def read_body(

@@ -330,6 +330,6 @@ class Turns:
         return time.monotonic() > self._end
 
     async def next(self) -> None:
-        """Interrupt the loop once, so that other tasks run."""
+        """Interrupt the loop once, so that other tasks of the event loop run."""
         await asyncio.sleep(0)
         self._end = time.monotonic() + _TURN

@@ -13,7 +13,7 @@ __all__ = ["Metadata", "objects_of"]
 
 
 class Metadata(Struct):
-    """The metadata of an object in a manifest: name, namespace, labels and annotations."""
+    """The metadata of an object in a manifest, without fields such as `uid` that a server sets."""
 
     name: str
     namespace: str = ""

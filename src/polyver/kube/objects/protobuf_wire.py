@@ -1,6 +1,7 @@
 """The wire format of protobuf: the numbered fields of a message, without names and types.
 
-Only the bytes of the message itself are read. Errors have the messages of Go's generated code.
+If a message contains other messages, their bytes are not decoded here. Errors have the messages of
+Go's generated code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ From the limit on, Go writes such a number with an exponent.
 
 
 class MalformedError(Exception):
-    """Bytes that cannot be decoded."""
+    """Raised if bytes are not valid protobuf."""
 
 
 class WireField(NamedTuple):

@@ -162,7 +162,7 @@ def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
 def _ordered(
     before: list[Any] | None, change: list[Any] | None, order: list[Any], shape: Shape
 ) -> list[Any]:
-    """Merge a list and sort it in `order`, which the patch states.
+    """Merge a list, and sort it by `order`: the items of `$setElementOrder` in the patch.
 
     Items that are not in `order` keep their positions as far as possible.
     """
@@ -251,7 +251,7 @@ def _merge_items(
 def _undirected(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any], bool]:
-    """Apply the directives in a patch of a list.
+    """Apply the directives (items with `$patch`) in a patch of a list.
 
     Return the old items that stay, the items of the patch that are not directives, and True if a
     directive replaces the whole list.
@@ -292,7 +292,10 @@ def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 
 
 def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Divide items into two lists: items that are also in `named`, and all other items."""
+    """Divide items into two lists: those that are also in `named`, and all others.
+
+    Items are compared by their field `key`, or as a whole if `key` is empty.
+    """
     if key:
         keys: set[Identity | None] = {_found_key(_as_map(each), key) for each in named}
         inside = [_key_of(item, key) in keys for item in items]

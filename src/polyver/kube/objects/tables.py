@@ -206,7 +206,9 @@ def _text(value: Any) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Write a number with as few digits as possible; large and small numbers with an exponent.
+    """Write a number with as few digits as possible.
+
+    Numbers from 1,000,000 and below 0.0001 are written with an exponent.
 
     >>> _shortest(1234567.25), _shortest(0.5), _shortest(2.0)
     ('1.23456725e+06', '0.5', '2')

@@ -1,4 +1,7 @@
-"""A call: one request in the pipeline. The server state that all calls share is also here."""
+"""A call: one request for a resource while the server processes it.
+
+The server state that all calls share is also in this module.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,7 @@ class ServerContext:
 
 @dataclass(slots=True)
 class Call:
-    """A request for a resource, and its state while it is processed, such as warnings for the client."""
+    """A request for a resource, with data about its processing, such as warnings for the client."""
 
     server: ServerContext
     request: HttpRequest

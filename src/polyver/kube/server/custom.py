@@ -33,7 +33,7 @@ _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """Rules for writes of a custom kind: those that all custom kinds have, and the kind's schema."""
+    """Rules for writes of a custom kind: the rules of all custom kinds, and those of its schema."""
 
     unconditional = False
     counts = True

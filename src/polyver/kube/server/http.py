@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class HttpRequest:
-    """A request to the pipeline."""
+    """An HTTP request with its whole body, as the request pipeline gets it."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ class HttpRequest:
 
 
 class Handler(Protocol):
-    """The request pipeline, or an object that wraps it."""
+    """An object that answers requests: the request pipeline, or a wrapper around it."""
 
     async def handle(self, request: HttpRequest) -> HttpResponse: ...
 

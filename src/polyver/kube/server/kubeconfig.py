@@ -28,7 +28,7 @@ Config = Mapping[str, Any]
 
 
 class CannotWriteKubeconfig(PolyverError):
-    """A kubeconfig cannot be read or written. The file was not changed."""
+    """Raised if a kubeconfig cannot be read or written; the file was not changed."""
 
 
 def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:

@@ -317,7 +317,7 @@ def refuse_future(call: Call, revision: int) -> None:
 
 
 def too_large_revision(revision: int, current: int) -> ApiError:
-    """Build the error for a revision that the store has not reached yet."""
+    """Build the error (504) for a revision that the store has not reached yet."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {revision}, current: {current}"

@@ -32,7 +32,7 @@ class Conform(Protocol):
 
 
 class EntryNotConverted(Exception):
-    """A stored object cannot be converted to the requested version."""
+    """Raised if a stored object cannot be converted to the requested version."""
 
     def __init__(self, entry: StoreEntry, problem: ApiError) -> None:
         super().__init__(str(problem))

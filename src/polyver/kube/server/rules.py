@@ -1,8 +1,7 @@
-"""Rules of a kind for writes, and views of its objects: whole, status, finalize and scale.
+"""Rules for writes of each kind, and views of its objects: whole, status, finalize and scale.
 
-Each kind has its own rules, which check and change a written object. A view is the part of an
-object that a path shows, such as the status for .../status. A write to this path changes only this
-part.
+Rules change and check a written object. A view is the part of an object that a URL path shows, such
+as the status for .../status. A write to this path changes only this part.
 """
 
 from __future__ import annotations

@@ -97,10 +97,11 @@ class Watcher:
 
 
 class Hub:
-    """All watchers of a store, by the collection that they watch.
+    """The watchers of a store, grouped by the collection that they watch.
 
-    A collection is all objects of one resource. An event is offered only to the watchers of its
-    collection, and to watchers whose prefix covers several collections.
+    A collection is all objects of one resource, such as `deployments` in `apps`. An event is
+    offered only to the watchers of its collection, and to watchers whose prefix covers several
+    collections.
     """
 
     def __init__(self) -> None:

@@ -92,7 +92,7 @@ class Recent:
 _MOST_AT_ONCE = 256
 _CLEANED_AT_ONCE = 500
 _PROBE_EVERY = 1.0
-"""While the disk refuses writes, the time between two test writes, in seconds."""
+"""The seconds between two test writes, which are made while the disk refuses writes."""
 _LAST = "\U0010ffff"  # sorts after every character in a key
 
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"

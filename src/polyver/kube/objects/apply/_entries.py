@@ -35,7 +35,7 @@ ANCIENT = "ancient-changes"
 
 
 class InvalidEntries(PolyverError):
-    """managedFields from a client that cannot be parsed."""
+    """Raised if managedFields that a client has sent cannot be parsed."""
 
 
 class ManagerIdentifier(NamedTuple):

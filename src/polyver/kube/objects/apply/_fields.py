@@ -48,7 +48,7 @@ LEAF: Fields = {}
 
 
 class InvalidFields(PolyverError):
-    """A value from a client that is not a valid set of fields."""
+    """Raised if a client has sent a value that is not a valid set of fields."""
 
 
 def union(one: Fields, other: Fields) -> Fields:

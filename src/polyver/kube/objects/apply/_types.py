@@ -32,7 +32,7 @@ Form = Literal["", "map", "scalar", "list"]
 
 
 class Mistyped(PolyverError):
-    """The schema of a value does not allow the value."""
+    """Raised if a value has a type that its schema does not allow."""
 
 
 @dataclass(slots=True, eq=False)

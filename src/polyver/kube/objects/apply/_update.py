@@ -151,7 +151,7 @@ def resets_of(
 
 
 class ApplyConflict(PolyverError):
-    """Other managers own changed fields, and `force` is not set."""
+    """Raised if an apply without `force` changes fields that other managers own."""
 
     def __init__(self, conflicts: Conflicts) -> None:
         super().__init__("other managers own these fields")
@@ -269,7 +269,7 @@ def settle(
 
 
 class _Changes:
-    """The differences between two objects, compared in each API version in which owners wrote."""
+    """The differences between two objects, compared in the API version that is requested."""
 
     def __init__(self, old: Object, new: Object, scope: Scope) -> None:
         self._old, self._new, self._scope = old, new, scope

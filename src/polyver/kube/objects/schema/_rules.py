@@ -174,7 +174,7 @@ class _Before:
 
 
 class ValidationRules:
-    """The rules of a schema and of the schemas inside it."""
+    """The compiled CEL rules of a schema and of the schemas inside it."""
 
     def __init__(self, schema: Schema, structure: StructuralSchema, *, root: bool = False) -> None:
         self._schema = schema

@@ -22,7 +22,7 @@ class ObjectConverter(Protocol):
 
     @property
     def calls_functions(self) -> bool:
-        """True if conversions call conversion functions.
+        """True if a conversion of this kind may call conversion functions.
 
         Conversion functions are user code, which may take any time and raise any exception.
         """
@@ -39,7 +39,7 @@ AnyConverter = TypeVar("AnyConverter", bound=ObjectConverter)
 
 
 class ServedConversions(Generic[AnyConverter]):
-    """The converter in this process for each custom kind that has one.
+    """The converters that run in this process: at most one for each custom kind.
 
     When `publish` returns, the server already uses the new converter.
     """
@@ -53,7 +53,7 @@ class ServedConversions(Generic[AnyConverter]):
 
     @property
     def by_kind(self) -> Mapping[tuple[str, str], AnyConverter]:
-        """All converters, by group and kind."""
+        """A mapping of all converters, by group and kind: `("ex.io", "Widget")`."""
         return {(each.group, each.kind): each for each in self._converters.values()}
 
     def publish(self, name: str, converter: AnyConverter | None) -> None:

@@ -171,7 +171,7 @@ _PRESERVED = "spec.preserveUnknownFields"
 
 
 class DefinitionRules(KindRules):
-    """The rules of CustomResourceDefinitions."""
+    """Rules for writes and deletions of CRDs: defaults, server fields, checks and warnings."""
 
     unconditional = False
     counts = True

@@ -1,4 +1,4 @@
-"""Rules of Jobs and CronJobs.
+"""Rules for writes of Jobs and CronJobs.
 
 The schedule of a CronJob has five fields, as in `*/5 * * * *`, or is one word such as `@daily`.
 """

@@ -1,4 +1,4 @@
-"""Rules of Namespaces, and the check of the namespace before an object is created in it."""
+"""Rules for writes of Namespaces, and the check that an object's namespace can get new objects."""
 
 from __future__ import annotations
 

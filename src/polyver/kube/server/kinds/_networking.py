@@ -1,4 +1,4 @@
-"""Rules of Ingresses, IngressClasses, NetworkPolicies, EndpointSlices and Endpoints."""
+"""Rules for Ingresses, IngressClasses, NetworkPolicies, EndpointSlices and Endpoints."""
 
 from __future__ import annotations
 

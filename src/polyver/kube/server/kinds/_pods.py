@@ -1,6 +1,6 @@
-"""Rules of Pods and pod templates: fields that the server sets, validation, allowed changes.
+"""Rules for Pods and pod templates: fields that the server sets, checks, allowed changes.
 
-The first half of the module validates the fields for scheduling and DNS.
+The first half of the module checks the fields for scheduling and DNS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rules of APIServices; the embedded server does not forward requests to other servers."""
+"""Rules for writes of APIServices.
+
+The embedded server stores APIServices, but does not forward requests to other servers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of Services: types, ports, and the fields that depend on the type."""
+"""Rules for writes of Services: types, ports, and the fields that depend on the type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
+"""Rules for writes of PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
+"""Rules for Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 from __future__ import annotations
 
