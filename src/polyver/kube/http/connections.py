@@ -131,7 +131,7 @@ def _is_malformed(host: bytes) -> bool:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The connection of one client."""
+    """One HTTP/1.1 connection: it receives the requests of a client, and answers them in order."""
 
     def __init__(self, server_state: ServerState) -> None:
         self.transport: asyncio.Transport

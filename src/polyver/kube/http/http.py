@@ -46,7 +46,7 @@ class RequestHeaders(NamedTuple):
 
 
 class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A complete response."""
+    """A complete response: the status code, the encoded headers and the body."""
 
     status: int
     headers: bytes

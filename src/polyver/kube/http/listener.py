@@ -127,7 +127,7 @@ async def serving(
 
 
 class _Server:
-    """The connections of one listening socket."""
+    """Accepts the connections of one listening socket, and closes them at the shutdown."""
 
     def __init__(
         self,

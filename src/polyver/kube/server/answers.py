@@ -75,7 +75,7 @@ async def data_answer(call: Call, obj: Object, status: int = 200) -> HttpRespons
 
 
 def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
-    """Build the response for an error."""
+    """Build the response for an error, in the format that the client requests."""
     headers = [(name.lower(), value) for name, value in error.headers.items()]
     if form.media == YAML:
         return HttpResponse(error.code, [("content-type", YAML), *headers], _yaml(error.status))

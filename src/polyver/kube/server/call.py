@@ -49,7 +49,7 @@ class Warnings:
 
     @property
     def full(self) -> bool:
-        """True if no further warning fits into the answer."""
+        """True if the answer has so many warnings that no further warning is added."""
         return self._cut and self._length >= _MOST_WARNED
 
     def add(self, text: str) -> None:
@@ -68,7 +68,7 @@ class Warnings:
 
 @dataclass(slots=True)
 class ServerContext:
-    """State that all requests share."""
+    """The state of the API server that all requests share, such as the store and the catalogue."""
 
     store: Store
     catalogue: ResourceCatalogue

@@ -273,7 +273,7 @@ class CustomConversion:
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Convert a stored object to this version. With `kept`, the cache may be used.
+        """Convert a stored object to this version; with `kept`, the result may come from a cache.
 
         Before the conversion, the object is pruned and gets defaults by the schema of the version
         in which it is stored.

@@ -337,7 +337,7 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the status of a SelfSubjectAccessReview."""
+    """Build the status of a SelfSubjectAccessReview: may the user send the request in `spec`?"""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -353,7 +353,10 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rules_review(user: User, namespace: str) -> dict[str, Any]:
-    """Build the status of a SelfSubjectRulesReview; the rules are the same in all namespaces."""
+    """Build the status of a SelfSubjectRulesReview: the rules of the user's groups.
+
+    The rules are the same in all namespaces.
+    """
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
@@ -379,7 +382,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
 
 
 def self_review(user: User) -> dict[str, Any]:
-    """Build the status of a SelfSubjectReview."""
+    """Build the status of a SelfSubjectReview: the user's own name, uid and groups."""
     about = {
         "username": user.name,
         "uid": user.uid,

@@ -44,10 +44,7 @@ class StorageConversion(Protocol):
     """Conversion between one version of a kind and its storage version."""
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Convert a stored object to this version.
-
-        With `kept`, the result may come from a cache.
-        """
+        """Convert a stored object to this version; with `kept`, the result may be from a cache."""
 
     async def stored(self, obj: Object) -> Object: ...
 

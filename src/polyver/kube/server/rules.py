@@ -133,7 +133,7 @@ class ObjectView(Protocol):
     def name(self) -> str: ...
 
     def show(self, obj: Object) -> Object:
-        """Return the object for the answer to a GET."""
+        """Return the object that a client gets by a GET of the view's path, such as a Scale."""
 
     def base(self, obj: Object) -> Object:
         """Return the part of an object that the view shows, for patches and for webhooks.
@@ -153,7 +153,7 @@ SCALE = ResourceKind("autoscaling", "v1", "Scale", "scales", "scale", namespaced
 
 
 class _ShownWhole:
-    """A view that shows the whole object."""
+    """The base class of views that show the whole object."""
 
     __slots__ = ()
 

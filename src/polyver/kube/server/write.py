@@ -70,7 +70,7 @@ class Draft:
     shown: Object | None = None
     """For an update: the object as the request path shows it; `obj` is the object to store."""
     entry: StoreEntry | None = None
-    """For an update: the stored entry."""
+    """For an update: the stored object, as it was when the server read it."""
 
 
 async def create_object(call: Call) -> HttpResponse:

@@ -139,7 +139,7 @@ def check_revision(revision: int, *, newest: int, compacted: int) -> None:
 
 
 class Lagging(PolyverError):
-    """A watch was ended because its reader processes events more slowly than they come."""
+    """Raised by a watch that has ended, because its reader was too slow for the events."""
 
 
 class StoreClosed(PolyverError):
@@ -151,7 +151,7 @@ class StoreFailed(PolyverError):
 
 
 class StoreDamaged(StoreFailed):
-    """Raised if the file of a store is damaged, or is not a store."""
+    """Raised if the file of a store is damaged, or is not an SQLite database."""
 
 
 class StoreMissing(StoreFailed):
@@ -192,7 +192,7 @@ class Store(Protocol):
 
     @property
     def revision(self) -> int:
-        """The newest revision."""
+        """The revision of the newest write in the store."""
 
     @property
     def compacted(self) -> int:

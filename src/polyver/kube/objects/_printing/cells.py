@@ -67,15 +67,15 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Converts objects of one kind to rows."""
+    """Converts objects of one kind to rows of the table that `kubectl get` prints."""
 
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, datetime], list[Cell]]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    """A function that returns the conditions of an object's row.
+    """A function that returns the conditions in the row of an object; None if rows have none.
 
-    Clients can hide a row by its conditions. For example, the row of a pod that has ended has the
-    condition Completed.
+    Clients can hide rows with certain conditions. For example, the row of a pod that has ended has
+    the condition Completed.
     """
     default_of: Callable[[Sequence[Object]], str | None] | None = None
     """A function that returns the name of the default object in a list; None if there is none.

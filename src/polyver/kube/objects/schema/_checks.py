@@ -34,7 +34,7 @@ _SIMPLE |= {"integer": (int, 8), "number": (int, 8)}
 
 
 class Checks:
-    """All constraints of a schema that apply to one value."""
+    """Checks a value, and the values inside it, against the constraints of one schema."""
 
     __slots__ = (
         "_alternatives",

@@ -50,7 +50,7 @@ class Findings:
 
 
 class _Rule:
-    """A compiled rule and its message."""
+    """One compiled CEL rule of a schema, and the message for a value that breaks it."""
 
     def __init__(self, given: Schema, schema: Schema, environment: cel.CelEnvironment) -> None:
         self._given = given

@@ -30,7 +30,7 @@ _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean"]
 
 @dataclass(slots=True, eq=False)
 class StructuralSchema:
-    """The structure of one value in a custom resource."""
+    """The structure of one value in a custom resource: its fields, its items and its default."""
 
     type: str = ""
     fields: Mapping[str, StructuralSchema] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class StructuralSchema:
     nullable: bool = False
     default: Any = None
     defaults: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields that have a default."""
+    """The fields that have a default, as pairs of the name and the structure of the field."""
     has_defaults: bool = False
     """True if this or an inner schema has a default."""
     preserves: bool = False
@@ -55,7 +55,7 @@ class StructuralSchema:
     has_lists: bool = False
     """True if this or an inner schema has a list of type set or map."""
     listed: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields that are a list of type set or map, or that contain such a list."""
+    """The fields that are or contain a list of type set or map, with their structures."""
     has_embedded: bool = False
     """True if this or an inner schema is an embedded resource."""
 
@@ -73,7 +73,7 @@ class StructuralSchema:
 
 
 def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
-    """Read the structure of a schema."""
+    """Build the structure of a schema, including those of the schemas inside it."""
     fields = {name: read_structure(each) for name, each in (schema.get("properties") or {}).items()}
     others, items = schema.get("additionalProperties"), schema.get("items")
     found = StructuralSchema(

@@ -31,7 +31,10 @@ class ObjectConverter(Protocol):
     def convert(self, obj: dict[str, Any], version: str) -> dict[str, Any]: ...
 
     def versions_between(self, source: str, target: str) -> Sequence[str]:
-        """Return the versions through which a conversion from `source` to `target` goes."""
+        """Return the versions between `source` and `target` on the conversion path.
+
+        The list contains neither `source` nor `target`.
+        """
         ...
 
 

@@ -80,9 +80,9 @@ class ConversionRequest:
 
     @property
     def body(self) -> bytes:
-        """Encode the review.
+        """Encode the ConversionReview for the webhook.
 
-        The object has no resourceVersion, because conversions do not need it.
+        The object in it has no resourceVersion, because conversions do not need it.
         """
         metadata = self.obj.get("metadata")
         sent = self.obj
@@ -98,7 +98,7 @@ class ConversionRequest:
 
     @property
     def source(self) -> str:
-        """The beginning of every error message about this request."""
+        """The text with which every error message about this request begins."""
         return source_of(self.obj)
 
     def converted(self, body: bytes) -> Object:

@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 class ConversionStrategy(Protocol):
-    """Converts objects of a kind between versions."""
+    """A strategy of conversion: it converts objects of one kind between versions."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         """Build the object in another version; raise ApiError if the conversion fails.

@@ -329,7 +329,7 @@ class _Connection:
                 await self.writer.wait_closed()
 
     async def receive(self, call: _Call) -> WebhookResponse:
-        """Receive one response."""
+        """Receive the response to a request, and return it."""
         parser = httptools.HttpResponseParser(call)
         while True:
             data = await self.reader.read(_CHUNK)

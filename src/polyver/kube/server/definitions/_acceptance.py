@@ -232,7 +232,7 @@ def required_names(names: Mapping[str, Any]) -> Iterable[Cause]:
 
 
 def check_names(names: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    """Yield the problems of the names in a spec or a status."""
+    """Yield the problems of the names of a CRD, in its spec or in its status (`path`)."""
     for field in ("plural", "singular"):
         yield from _check_label(names.get(field) or "", f"{path}.{field}")
     for field in ("kind", "listKind"):

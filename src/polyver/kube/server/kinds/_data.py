@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets: keys, sizes and immutability."""
+"""Rules for writes of ConfigMaps and Secrets: keys, sizes and immutability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events, which two API groups serve in two formats, and Leases."""
+"""Rules for writes of Leases and of Events, which two API groups serve in two formats."""
 
 from __future__ import annotations
 

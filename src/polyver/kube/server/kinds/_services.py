@@ -200,7 +200,7 @@ def _check_affinity(path: str, spec: Object) -> Iterator[Cause]:
 
 
 def _check_balancing(spec: Object) -> Iterator[Cause]:
-    """Yield the problems of fields that only load balancers use."""
+    """Yield the problems of the fields that only a Service of type LoadBalancer may have."""
     balanced = spec.get("type") == "LoadBalancer"
     for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
         if not balanced and spec.get(name) is not None:

@@ -50,7 +50,7 @@ class RuleWithOperations:
     def matches(
         self, kind: ResourceKind, operation: str, subresource: str, *, namespaced: bool
     ) -> bool:
-        """Report whether the rule matches a request."""
+        """Report whether the rule covers a request with this kind, operation and subresource."""
         return (
             self.scope in ("*", "Namespaced" if namespaced else "Cluster")
             and _has(self.operations, operation)

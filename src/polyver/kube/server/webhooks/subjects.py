@@ -64,7 +64,7 @@ class AdmissionAttributes:
 
 @dataclass(frozen=True, slots=True)
 class VersionedObjects:
-    """The new and the old object of a write, in the same version."""
+    """The new and the old object of a write, both in the version that a webhook gets."""
 
     object: Object | None
     old: Object | None
