@@ -36,7 +36,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class RequestHeaders(NamedTuple):
-    """The parts of a request without its body: method, path, query and headers."""
+    """A request without its body: method, path, query and headers."""
 
     method: str
     path: str

@@ -64,8 +64,8 @@ class Shape:
     inlined: Mapping[int, Shape] = field(default_factory=dict)
     """Built-in types: the inlined struct for each protobuf number.
 
-    In protobuf, an inlined struct is a message of its own. In JSON, its fields are fields of this
-    object.
+    In protobuf, an inlined struct is a message of its own. In JSON, its fields are fields of the
+    outer object.
     """
     absent: Mapping[str, object] = field(default_factory=dict)
     """Built-in types: fields that responses always contain, with their values if they are not set.

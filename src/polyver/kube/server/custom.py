@@ -82,7 +82,7 @@ class CustomRules(KindRules):
         return self._schema.tolerated(obj, old)
 
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
-        """Yield the problems of the replica count at a path that the schema does not find."""
+        """Yield those problems of the replica count at `path` that its schema does not find."""
         if not path:
             return
         found, expected = _reached(obj, path)
@@ -216,7 +216,7 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a version; without one, a schema that keeps all fields."""
+    """Return the schema of a version; if it has none, a schema that keeps all fields."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

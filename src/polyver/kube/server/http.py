@@ -106,7 +106,7 @@ VERBS = {
 
 
 def verb_of(method: str, path: ApiPath, *, watch: bool) -> str:
-    """Return the verb by which authorization knows a request, such as list or watch."""
+    """Return the verb of a request, such as list or watch, for authorization."""
     verb = VERBS.get(method, "")
     if verb == "get" and (watch or path.old_watch):
         return "watch"
@@ -138,10 +138,10 @@ class ResponseFormat:
 
     media: str = JSON
     kind: str = ""
-    """The kind of the answer if it is not the kind of the resource; "" means the whole objects.
+    """The kind of the answer, if the client requests another kind than that of the resource.
 
-    The other values are Table, PartialObjectMetadata, PartialObjectMetadataList and
-    APIGroupDiscoveryList.
+    The value is "" (the client gets the whole objects), Table, PartialObjectMetadata,
+    PartialObjectMetadataList or APIGroupDiscoveryList.
     """
     version: str = ""
 

@@ -53,9 +53,9 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
-"""The user whose permissions blueprint functions have.
+"""The user as whom blueprint functions send requests; all requests are allowed.
 
-Therefore every user who may run the actions of a blueprint has these permissions indirectly.
+So a user who may run the actions of a blueprint has all permissions indirectly.
 """
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))

@@ -168,7 +168,7 @@ async def _collect(
 ) -> tuple[list[StoreEntry], StorePage]:
     """Find the matching entries, at most `limit`; also return the last page that was read.
 
-    `remaining` of this page is the number of entries after the last match. Some of them may not
+    In this page, `remaining` is the number of all entries after the last match, whether or not they
     match. So if there is a selector, `remaining` only shows whether the list can continue.
     """
     prefix = call.resource.range(call.api_path.namespace)

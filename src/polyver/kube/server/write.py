@@ -1,4 +1,4 @@
-"""Create, update, patch and apply requests for all kinds, from the request to the store."""
+"""Answers create, update, patch and apply requests for all kinds, up to the write to the store."""
 
 from __future__ import annotations
 
@@ -194,8 +194,8 @@ async def _own(
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     """Return an error for each finalizer that has no domain and is not a standard finalizer.
 
-    Custom resources have no such errors; their clients get warnings instead. The reason is that
-    stored objects may be older than this rule.
+    There are no such errors for custom resources, because objects that were stored before this rule
+    existed may have such finalizers. Their clients get warnings instead.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []

@@ -13,7 +13,7 @@ MOST_WAITING = 10_000
 
 
 class Watcher:
-    """The events for one watcher: first events that are already in the log, then new events."""
+    """The events for one watcher: first those that were in the log before it, then new events."""
 
     def __init__(self, prefix: str, past: Iterable[StoreEvent], newest: int, hub: Hub) -> None:
         self.prefix = prefix

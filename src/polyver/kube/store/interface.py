@@ -34,7 +34,7 @@ __all__ = [
 
 
 class StoreEntry(NamedTuple):
-    """A key and its value, with the revision of its last write, and that of its creation."""
+    """A key and its value, with the revisions of its creation and of its last write."""
 
     key: str
     value: bytes
@@ -69,8 +69,8 @@ class StoreEvent(NamedTuple):
 class StoreWrite:
     """A write that happens only if the key still has the revision `expected`.
 
-    The store gives the write a revision. The written value is `head`, the digits of this revision,
-    and `tail`.
+    The store gives the write the next revision. The written value consists of `head`, the digits of
+    this revision, and `tail`.
     """
 
     key: str

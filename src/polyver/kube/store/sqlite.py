@@ -41,7 +41,7 @@ _MOST = 8 * 1024 * 1024
 
 
 class Recent:
-    """A cache of current entries. If it is too large, the least recently used entries are dropped.
+    """A cache of current entries, which drops the least recently used entries if it is too large.
 
     While a write of a key is pending, the key is not cached: only the database knows whether the
     write succeeded.

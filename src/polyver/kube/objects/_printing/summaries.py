@@ -234,9 +234,9 @@ def claim(volume: Object) -> str:
 
 
 def default_class(classes: Sequence[Object]) -> str | None:
-    """Return the name of the class that is marked as default; the newest one if several are.
+    """Return the name of the class that is marked as default; None if there is none.
 
-    If several are equally new, return the first of their names.
+    If several classes are marked, return the newest; of equally new classes, the first by name.
     """
     marked = [each["metadata"] for each in classes if _says_default(each, *_DEFAULT_CLASS)]
     marked.sort(key=lambda metadata: metadata["name"])

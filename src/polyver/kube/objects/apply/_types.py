@@ -59,7 +59,7 @@ class ApplySchema:
     Empty for a set, whose items are their own keys.
     """
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """The values of fields in `keys` that are used for an item without these fields."""
+    """The default values of the fields in `keys`, for items without these fields."""
 
     def within(self, key: str) -> ApplySchema:
         """Return the schema of the value under a key; raise `Mistyped` if there is none."""

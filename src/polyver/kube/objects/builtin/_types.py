@@ -90,7 +90,7 @@ _shapes: dict[str, Shape] = {}
 def shape_named(text: str) -> Shape:
     """Return the shape of a type, whose name is in Go's syntax, such as `[]core/v1.Container`.
 
-    Of the path of the Go package, the name has only the last two parts.
+    The name contains only the last two parts of the path of the Go package.
     """
     if (found := _shapes.get(text)) is None:
         # A type may contain itself, so the shape is stored before it is complete.

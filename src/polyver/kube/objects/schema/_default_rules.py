@@ -125,7 +125,7 @@ def _check_in_metadata(
 
 
 def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a schema without int-or-string, which kube-apiserver ignores for defaults."""
+    """Copy a schema without int-or-string, a keyword that kube-apiserver ignores for defaults."""
     made = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
     fields = schema.get("properties") or {}
     made["properties"] = {name: _without_int_or_string(each) for name, each in fields.items()}

@@ -15,7 +15,7 @@ __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]
 
 
 class MalformedMetadata(PolyverError):
-    """The metadata of an embedded resource cannot be decoded.
+    """Raised if the metadata of an embedded resource cannot be decoded.
 
     The server then answers with status 400.
     """

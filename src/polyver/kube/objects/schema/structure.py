@@ -40,7 +40,7 @@ class StructuralSchema:
     None if no schema describes them.
     """
     takes_any_key: bool = False
-    """True if the schema sets additionalProperties to any value, even to false."""
+    """True if the schema has the keyword additionalProperties, even with the value false."""
     items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None

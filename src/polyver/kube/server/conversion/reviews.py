@@ -48,7 +48,7 @@ _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookCallFailed(PolyverError):
-    """A call of a webhook returned no usable answer; the message states why."""
+    """Raised if a call of a webhook gets no usable answer; the message states why."""
 
 
 def failure(text: str) -> ApiError:
@@ -157,7 +157,7 @@ def source_of(obj: Object) -> str:
 
 
 def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
-    """Raise an error if a converted object does not have the desired version and its old kind."""
+    """Raise an error if a converted object has another version than `wanted`, or another kind."""
     if version != wanted:
         problem = f"invalid groupVersion (expected {wanted}, received {version})"
     elif kind != original.get("kind"):

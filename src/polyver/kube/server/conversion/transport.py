@@ -75,7 +75,7 @@ def _is_port(text: str) -> bool:
 
 
 class _Stopped(Exception):
-    """A call failed. `begun` is True if the headers of the answer had already been received."""
+    """Raised if a call fails; `begun` is True if the headers of the answer had been received."""
 
     def __init__(self, text: str, *, begun: bool = False) -> None:
         super().__init__(text)

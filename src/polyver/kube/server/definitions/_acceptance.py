@@ -41,7 +41,7 @@ def is_established(definition: Mapping[str, Any]) -> bool:
 
 
 def with_condition(definition: Object, condition: Object, now: str) -> Object:
-    """Return a CRD with one of its conditions set."""
+    """Return a CRD in which one condition in the status has been added or replaced."""
     status = definition.get("status") or {}
     conditions = set_condition(status.get("conditions") or [], condition, now)
     return definition | {"status": status | {"conditions": conditions}}

@@ -372,7 +372,7 @@ def _may_have_any_ca(old: Object) -> bool:
 
 
 def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
-    """Compile the schemas of a CRD if `causes` is empty; return `causes`.
+    """Compile the schemas of a CRD if it has no errors (`causes`) so far; return `causes`.
 
     If a schema cannot be compiled, raise an error: the kind could not be served, so the CRD must
     not be stored.

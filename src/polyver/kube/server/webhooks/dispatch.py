@@ -325,7 +325,10 @@ class Webhooks:
 
 
 async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
-    """Evaluate a condition on the event loop; if it takes many steps, in a worker thread."""
+    """Report whether a condition holds.
+
+    It is evaluated on the event loop or, if this takes many steps, in a worker thread.
+    """
     try:
         with limited(_FEW_STEPS):
             return condition.holds(variables)

@@ -71,7 +71,10 @@ class VersionedObjects:
 
 
 class VersionedAttributes:
-    """The objects of a write in the versions that webhooks want. Each version is converted once."""
+    """The objects of a write in each version that a webhook must get.
+
+    Each version is converted only once.
+    """
 
     def __init__(
         self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
