@@ -199,7 +199,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Add to `groups` the groups that follow from the user's name, such as system:authenticated."""
+    """Return `groups` and the groups that follow from the name, such as system:authenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:

@@ -43,9 +43,9 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """Raised if the computation of field owners needs an object in a version that is not there yet.
+    """Raised if field owners cannot be computed before an object is converted to `api_version`.
 
-    The object is then converted to this version, and the computation is repeated.
+    The object is then converted, and the computation is repeated.
     """
 
     def __init__(self, obj: Object, api_version: str) -> None:

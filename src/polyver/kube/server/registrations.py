@@ -34,10 +34,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The priority of a version, by version or by group and version.
-
-All other versions have the priority `_MOST`.
-"""
+"""The `versionPriority` of some built-in versions, by apiVersion; all others have `_MOST`."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,

@@ -78,7 +78,7 @@ class ServedResource:
     schema: Mapping[str, Any] | None = None
     """For custom kinds: the OpenAPI schema in the CRD."""
     warning: str = ""
-    """A warning that every client gets, such as about a deprecated version; "" if there is none."""
+    """A warning for requests in this version, such as that it is deprecated; "" for none."""
     parts: Mapping[str, ObjectView] = field(default_factory=dict)
     """The views of subresources by name, such as `scale`. The subresource status is not here."""
     conversion: StorageConversion | None = None

@@ -208,7 +208,7 @@ def _check_kind(call: Call, changed: Object) -> None:
 
 
 def _keep_entries(call: Call, changed: Object, before: Any) -> None:
-    """If a webhook made managedFields invalid, restore the entries from `before` the call."""
+    """If a webhook made managedFields invalid, replace them by the old entries, `before`."""
     metadata: Mapping[str, Any] = changed["metadata"]
     entries = metadata.get("managedFields") or ()
     if entries == (before or ()):

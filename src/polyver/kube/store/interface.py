@@ -147,7 +147,7 @@ class StoreClosed(PolyverError):
 
 
 class StoreFailed(PolyverError):
-    """Raised if the disk could not be read or written. A failed write has no effect."""
+    """Raised if the file of a store cannot be read or written. A failed write has no effect."""
 
 
 class StoreDamaged(StoreFailed):
@@ -155,7 +155,7 @@ class StoreDamaged(StoreFailed):
 
 
 class StoreMissing(StoreFailed):
-    """Raised if the file of an existing store is missing or empty."""
+    """Raised if a store should exist, but its file is missing or empty."""
 
 
 class StoreLocked(PolyverError):

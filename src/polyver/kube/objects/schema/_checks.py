@@ -176,9 +176,9 @@ class Checks:
         return int(right)
 
     def _is_near(self, value: Any, name: str) -> bool:
-        """Report whether a number is accepted although it has another type.
+        """Report whether a number with the type `name` is valid although its type is not allowed.
 
-        1 is accepted as a number, and 1.0 as an integer.
+        1 is valid where a number is required, and 1.0 where an integer is required.
         """
         if name == "integer":
             return "number" in self._types

@@ -227,7 +227,7 @@ def _set(names: Object, field: str, value: object) -> None:
 
 
 def required_names(names: Mapping[str, Any]) -> Iterable[Cause]:
-    """Yield a cause for each required name that is missing."""
+    """Return a cause for each required name that is missing."""
     return [required(f"spec.names.{field}") for field in _REQUIRED if not names.get(field)]
 
 

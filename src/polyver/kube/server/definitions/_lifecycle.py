@@ -86,7 +86,7 @@ class _Served:
     watches: set[StoreWatch]
 
     async def close(self) -> None:
-        """Close the conversion strategy of the kind: a webhook may have open connections."""
+        """Close the kind's conversion strategy, which may have open connections to a webhook."""
         for resource in self.resources[:1]:
             if isinstance(resource.conversion, CustomConversion):
                 await resource.conversion.close()

@@ -209,7 +209,10 @@ def _check_policy(spec: Object) -> Iterator[Cause]:
 
 
 def _check_networks(spec: Object) -> Iterator[Cause]:
-    """Yield an error for each IP block without a CIDR, as the last check in kube-apiserver."""
+    """Yield an error for each IP block without a CIDR.
+
+    As in kube-apiserver, these errors come after all other errors of a NetworkPolicy.
+    """
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(spec.get(side) or ()):
             for index, peer in enumerate(rule.get(peers) or ()):

@@ -172,7 +172,7 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def _check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield an error for each host port that differs from its container port, with `hostNetwork`.
+    """With `hostNetwork`, yield an error for each host port that is not its container port.
 
     A missing host port is no error, because it gets its default later.
     """
