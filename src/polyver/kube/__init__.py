@@ -1,1 +1,4 @@
-"""The embedded Kubernetes API server. It knows no capability."""
+"""The embedded Kubernetes API server.
+
+This package knows nothing of polyver's capabilities, such as `functions` or `compositions`.
+"""

@@ -23,9 +23,10 @@ from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 __all__ = ["Connection", "Known", "ServerState"]
 
 Known = Callable[[asyncio.Transport], dict[str, Any]]
-"""A function that is called for each new connection, and returns the ASGI state of its requests.
+"""A function that returns the ASGI state for a new connection; it is called once per connection.
 
-The state has, for example, the user in the client certificate.
+All requests of the connection get this state. It has, for example, the user in the client
+certificate.
 """
 
 _KEEP_ALIVE = 120.0
@@ -42,10 +43,13 @@ _MOST_UNREAD = 64 * 1024
 If more bytes wait, the server reads nothing from the connection.
 """
 _MOST_HELD = 2 * 1024 * 1024
-"""The maximum number of body bytes that are collected for an immediate answer to the request."""
+"""The maximum number of bytes of a request body that are collected before the request is processed.
+
+If a body is larger, the ASGI application starts before the whole body has arrived.
+"""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
-"""The number of bytes up to which headers and a body are sent in one write.
+"""If the body of an answer has fewer bytes than this, headers and body are sent in one write.
 
 Copying the body costs less than the TLS record of a second write.
 """
@@ -63,10 +67,7 @@ class ServerState:
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
-        """The number of received body bytes that no application has taken yet.
-
-        The number covers all connections.
-        """
+        """The number of body bytes, on all connections, that no application has taken yet."""
         self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
         """The buffer for received data.
 
@@ -130,7 +131,7 @@ def _is_malformed(host: bytes) -> bool:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The connection of one client."""
+    """One HTTP/1.1 connection: it receives the requests of a client, and answers them in order."""
 
     def __init__(self, server_state: ServerState) -> None:
         self.transport: asyncio.Transport
@@ -203,10 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport.close()
 
     def _look(self) -> None:
-        """Check the deadline: close the connection if it has passed.
-
-        Otherwise check again later.
-        """
+        """Close the connection if its deadline has passed; otherwise check again later."""
         # A request only changes the deadline. A timer for each request would cost more.
         left = self._deadline - self._server_state.loop.time()
         if left <= 0 and not self._reads:
@@ -295,7 +293,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, status: str, problem: str = "") -> None:
         """Reject a malformed or too large request.
 
-        After it, accept no request on this connection.
+        After this, accept no further request on this connection.
         """
         self._closing = True
         exchange = self._incoming if self._in_message and not self._in_headers else None
@@ -350,7 +348,7 @@ class Connection(asyncio.BufferedProtocol):
         return not (much or exchange.expects or self._closing)
 
     def _regulate(self) -> None:
-        """Stop reading from the connection if too much received data waits.
+        """Stop reading from the connection if too much received data is not processed yet.
 
         Otherwise read again.
         """

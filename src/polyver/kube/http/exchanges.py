@@ -37,7 +37,7 @@ _FAILURE_HEADERS = [
 
 
 class ExchangeTransport(Protocol):
-    """The operations of a connection that its exchanges use."""
+    """The operations of a connection that an exchange (a request and its answer) uses."""
 
     scope: dict[str, Any]
     """The part of the ASGI scope that all requests of the connection share."""
@@ -55,7 +55,8 @@ class ExchangeTransport(Protocol):
     def taken(self, size: int) -> None:
         """Record that the application has taken `size` bytes of the body.
 
-        The connection reads on if it had stopped because too many bytes waited.
+        The connection stops reading while too many bytes wait for the application. If it has
+        stopped, it reads again.
         """
 
     def answered(self, exchange: Exchange) -> None:
@@ -113,7 +114,7 @@ class Exchange:
         self.size = 0
         """The number of received body bytes that the application has not taken yet."""
         self.started = False
-        """True from the moment when the application got the request."""
+        """True if the application has received the request, perhaps without its whole body."""
         self.gone = False
         """True if the client disconnected before the answer was complete."""
         self.complete = False
@@ -147,7 +148,7 @@ class Exchange:
         self.wake()
 
     def wake(self) -> None:
-        """Wake the task that waits, for example for a further part of the body."""
+        """Wake the task that answers the request, if it waits, for example for more of the body."""
         if self._changed is not None:
             self._changed.set()
 

@@ -12,11 +12,14 @@ __all__ = ["FolderFailed", "private_folder", "refusal", "write_file"]
 
 
 class FolderFailed(PolyverError):
-    """A folder that cannot be created, read or written."""
+    """Raised if a folder cannot be created, read or written."""
 
 
 def refusal(error: OSError, folder: Path) -> str:
-    """Build the message for a failed file operation: which file (or else folder), and why."""
+    """Build the error message for a failed file operation.
+
+    The message names the file, or `folder` if the error names no file; and it states the reason.
+    """
     file = error.filename2 or error.filename or folder
     return f"{file} cannot be used: {error.strerror or error}"
 

@@ -32,6 +32,6 @@ class Times:
         self._counts[bisect_left(self._bounds, seconds)] += 1
 
     def buckets(self) -> list[tuple[str, float]]:
-        """List each bound with the number of durations up to this bound."""
+        """List each bound, as a string, with the number of durations up to this bound."""
         bounds = [*map(str, self._bounds), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self._counts)), strict=True))

@@ -36,7 +36,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class RequestHeaders(NamedTuple):
-    """The parts of a request without its body: method, path, query and headers."""
+    """A request without its body: method, path, query and headers."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ class RequestHeaders(NamedTuple):
 
 
 class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A complete response."""
+    """A complete response: the status code, the encoded headers and the body."""
 
     status: int
     headers: bytes
@@ -84,11 +84,11 @@ class HttpResponse:
 
 
 class ClientDisconnected(Exception):
-    """The client disconnected before it had sent the whole request."""
+    """Raised if the client disconnects before it has sent the whole request."""
 
 
 class BodyTooLarge(PolyverError):
-    """A body that is larger than this server accepts."""
+    """Raised if the body of a request is larger than the server accepts."""
 
 
 async def read_body(

@@ -33,7 +33,7 @@ _PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to a
 
 
 class CannotListen(PolyverError):
-    """The server cannot listen on an address, for example because another process does."""
+    """The server cannot listen on an address, for example because another process uses the port."""
 
 
 def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
@@ -127,7 +127,7 @@ async def serving(
 
 
 class _Server:
-    """The connections of one listening socket."""
+    """Accepts the connections of one listening socket, and closes them at the shutdown."""
 
     def __init__(
         self,

@@ -20,9 +20,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
 VALID_SINCE = datetime.timedelta(hours=1)
-"""The time between the beginning of a certificate's validity and its creation.
+"""The validity of a certificate begins this long before its creation.
 
-The validity begins earlier, because the clock of another machine may be behind.
+So a machine whose clock is up to one hour behind accepts the certificate immediately.
 """
 
 

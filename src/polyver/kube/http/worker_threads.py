@@ -160,10 +160,7 @@ class DaemonThreadPool:
 
 
 def _nothing() -> None:
-    """Do nothing.
-
-    `close` gives this job to an idle thread, which wakes up and sees that it must end.
-    """
+    """Do nothing. `close` gives this job to each idle thread, so that the thread ends."""
 
 
 def _as_exception(error: BaseException) -> BaseException:
@@ -333,6 +330,6 @@ class Turns:
         return time.monotonic() > self._end
 
     async def next(self) -> None:
-        """Interrupt the loop once, so that other tasks run."""
+        """Interrupt the loop once, so that other tasks of the event loop run."""
         await asyncio.sleep(0)
         self._end = time.monotonic() + _TURN

@@ -45,7 +45,7 @@ def what_is(value: Any) -> str:
 
 
 class DecodingStopped(Exception):
-    """An error at which kube-apiserver stops decoding the body."""
+    """Raised for an error at which kube-apiserver stops decoding the body."""
 
 
 _OBJECT = (dict, Pairs)
@@ -64,7 +64,7 @@ class Walk:
         A step is a field name with the shape of its struct, a map key or an index.
         """
         self._pinned = len(self._steps)
-        """The number of steps that come from the outer decoder `within`; 0 if there is none.
+        """The number of steps in the path that come from the outer decoder `within`; 0 without one.
 
         With an outer decoder, error messages name the last struct in these steps.
         """
@@ -305,7 +305,7 @@ _STRINGS = Shape(type="array", name="[]string", items=Shape(type="string", name=
 
 
 def _as_written(value: Any) -> Any:
-    """Convert a value to plain data; a number without a point or exponent becomes an int."""
+    """Convert a parsed value to plain data; a number without a point or exponent becomes an int."""
     match value:
         case Pairs() | dict():
             pairs = value.items() if isinstance(value, dict) else value
@@ -321,7 +321,10 @@ _INTEGER = re.compile("-?[0-9]{1,400}")
 
 
 def _embedded(shape: Shape, key: str) -> list[str]:
-    """Return a list with the name of the inlined struct that has the field, or an empty list."""
+    """Return the name of the inlined struct that declares the field, as a list.
+
+    The list is empty if the outer struct declares the field itself.
+    """
     for part in shape.inlined.values():
         if key in part.fields:
             return [part.name.rpartition(".")[2]]
@@ -329,9 +332,9 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged.
+    """Report whether a null for this field leaves the old value of the field unchanged.
 
-    In a pointer, list or map, null clears the field.
+    If the field is a pointer, a list or a map, a null clears it instead.
     """
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")

@@ -54,7 +54,7 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object with only its outer levels decoded; it must have no other fields than these.
+    """An object of which only the outer levels are decoded; it has no other fields than these.
 
     The fields inside the spec, the metadata and the status stay JSON (`Raw`). Code that changes a
     few fields of many objects then does not decode the other fields.
@@ -86,7 +86,8 @@ _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 def open_object(raw: bytes | Raw) -> dict[str, Any]:
     """Decode the outer levels of an object; the values on deeper levels stay JSON (`Raw`).
 
-    If the object has a field that `Opened` does not declare, only its first level is decoded.
+    If the object has a field that `Opened` does not declare, only its own fields are decoded, and
+    their values stay JSON.
 
     >>> raw = b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}'
     >>> bytes(open_object(raw)["data"])

@@ -28,11 +28,11 @@ __all__ = [
 
 
 class InvalidObject(PolyverError):
-    """A conversion changed the name, the namespace or the uid of the object."""
+    """Raised if a conversion changed the name, the namespace or the uid of an object."""
 
 
 class InvalidMetadata(PolyverError):
-    """A conversion returned invalid metadata, or changed metadata that it must not change."""
+    """Raised if a conversion returned invalid metadata, or changed other metadata than it may."""
 
 
 _IDENTITY = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))

@@ -30,7 +30,7 @@ HEALTHY: Final = Health(True)
 
 
 def health_of(obj: ReadOnlyObject) -> Health:
-    """Find the health of an object from its status.
+    """Determine from the status of an object whether the object is healthy.
 
     >>> health_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     Health(healthy=True, message='')

@@ -42,7 +42,10 @@ class ResourceKind:
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
     storage_hash: str = ""
-    """A hash of the storage version. Clients see by it that the storage version has changed."""
+    """A hash of the version in which objects are stored.
+
+    When it changes, clients know that this version has changed.
+    """
     api_version: str = field(init=False)
     resource: str = field(init=False)
     """The name of the resource in error messages, such as `configmaps` or `widgets.ex.io`."""

@@ -51,7 +51,7 @@ class Masks:
 
     @property
     def values(self) -> list[str]:
-        """The values that were added. Another process can build equal masks from them."""
+        """The values that were added, so that another process can build equal masks."""
         return list(self._values)
 
     def add(self, value: str) -> None:
@@ -150,7 +150,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> list[str]:
-    """Return the parts of a value that a message may quote: lines, and strings if it is JSON."""
+    """Return the lines of a value, and its strings if it is JSON: a message may quote them."""
     lines = [line.strip() for line in value.splitlines()]
     found = [line for line in lines if len(line) >= _SHORTEST_LINE] if len(lines) > 1 else []
     if value.lstrip()[:1] in ("{", "[") and len(value) <= _LARGEST_JSON:

@@ -72,11 +72,10 @@ def _number(value: float) -> str:
 
 
 def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -> list[Any]:
-    """Sort items by the ranks of their keys.
+    """Sort items by rank: the ranks of their keys are in `ranks`.
 
-    If an item has no rank, the result is that of kube-apiserver's insertion sort: it moves each
-    item before its predecessor if the predecessor has a higher rank, or if one of the two has no
-    rank.
+    If an item has no rank, the order is that of kube-apiserver's insertion sort: it moves each item
+    before its predecessor if the predecessor has a higher rank, or if one of the two has no rank.
     """
     if all(key in ranks for key, _ in pairs):
         return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]

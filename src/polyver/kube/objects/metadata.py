@@ -13,7 +13,7 @@ __all__ = ["Metadata", "objects_of"]
 
 
 class Metadata(Struct):
-    """The metadata of an object in a manifest: name, namespace, labels and annotations."""
+    """The metadata of an object in a manifest, without fields such as `uid` that a server sets."""
 
     name: str
     namespace: str = ""
@@ -27,7 +27,7 @@ class _Typed(Struct, rename="camel"):
 
 
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
-    """Yield the objects of an API group whose kind is in `kinds`.
+    """Yield the objects in YAML documents whose API group is `group` and whose kind is in `kinds`.
 
     If a document is a List, its items are searched as well.
     """

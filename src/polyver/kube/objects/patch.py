@@ -20,11 +20,11 @@ _MOST_COPIED = 3 * 1024 * 1024
 
 
 class InvalidPatch(PolyverError):
-    """A patch with invalid syntax."""
+    """Raised if a patch has invalid syntax."""
 
 
 class PatchFailed(PolyverError):
-    """A patch that cannot be applied to the object, because a path is missing or a test fails.
+    """Raised if a patch cannot be applied to the object, because a path is missing or a test fails.
 
     The message is that of kube-apiserver.
     """

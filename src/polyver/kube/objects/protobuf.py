@@ -27,7 +27,7 @@ _DEEPEST = 100
 _DEEPER = "the object is nested too deeply"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = -62135596800
-"""The first second of the year 1, which is Go's zero time."""
+"""The seconds of a time that is not set: Go's zero time, the first second of the year 1."""
 
 
 def _numbered(name: str, **fields: Shape) -> Shape:

@@ -1,6 +1,7 @@
 """The wire format of protobuf: the numbered fields of a message, without names and types.
 
-Only the bytes of the message itself are read. Errors have the messages of Go's generated code.
+If a message contains other messages, their bytes are not decoded here. Errors have the messages of
+Go's generated code.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ __all__ = ["MalformedError", "WireField", "empty_field", "fields", "signed"]
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
 _EXPONENTS = 1e21
-"""From this number on, Go writes integers with an exponent."""
+"""A number without a fraction becomes an integer if it is below this limit.
+
+From the limit on, Go writes such a number with an exponent.
+"""
 
 
 class MalformedError(Exception):
-    """Bytes that cannot be decoded."""
+    """Raised if bytes are not valid protobuf."""
 
 
 class WireField(NamedTuple):

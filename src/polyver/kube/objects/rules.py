@@ -26,7 +26,10 @@ _MOST_ANNOTATIONS = 256 * 1024
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """Return the errors in a name that must only be usable as one segment of a URL path."""
+    """Return the errors in a name that may be any segment of a URL path.
+
+    The name must not be `.` or `..`, and must not contain `/` or `%`.
+    """
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{each}'" for each in ("/", "%") if each in name]

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class InvalidSelector(PolyverError):
-    """A selector that cannot be parsed; the message is kube-apiserver's."""
+    """Raised if a selector cannot be parsed; the message is kube-apiserver's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class ApiError(PolyverError):
 
     @property
     def status(self) -> dict[str, Any]:
-        """The Status object that clients get."""
+        """The Status object by which clients learn about the error."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -74,7 +74,7 @@ class ApiError(PolyverError):
 
     @classmethod
     def from_status(cls, status: Mapping[str, Any]) -> ApiError:
-        """Build the error that a Status object describes."""
+        """Build the ApiError with the data of a Status object that an API server has sent."""
         code, reason, message = status.get("code"), status.get("reason"), status.get("message")
         return cls(
             code if isinstance(code, int) and code else 500,
@@ -169,9 +169,9 @@ def already_exists(kind: ResourceKind, name: str, *, deleting: bool = False) -> 
 
 
 def conflict(kind: ResourceKind, name: str, problem: str) -> ApiError:
-    """Build the error (409) for a request that expects another state of the object.
+    """Build the error (409) for a request that the state of the object does not allow.
 
-    An example is an update with an old resourceVersion.
+    An example is an update with an old resourceVersion. `problem` states why.
     """
     message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))

@@ -94,7 +94,7 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 
 def _take(merged: Object, key: str, change: Any) -> None:
-    """Set a field to the value in the patch, without merging this value with the old one."""
+    """Set the field `key` to `change`, the value in the patch, without merging it."""
     taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
@@ -162,7 +162,7 @@ def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
 def _ordered(
     before: list[Any] | None, change: list[Any] | None, order: list[Any], shape: Shape
 ) -> list[Any]:
-    """Merge a list and sort it in `order`, which the patch states.
+    """Merge a list, and sort it by `order`: the items of `$setElementOrder` in the patch.
 
     Items that are not in `order` keep their positions as far as possible.
     """
@@ -210,10 +210,10 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """Return the merged list, and the old list as kube-apiserver sees it after the merge.
+    """Return the merged list, and the old list as kube-apiserver has it after the merge.
 
-    The second list decides the order of items that the patch does not name. kube-apiserver may have
-    overwritten items of the old list during the merge.
+    The second list decides the order of items that the patch does not name. It can differ from
+    `original`, because kube-apiserver overwrites items of the old list during the merge.
     """
     if not original and not patch:
         return original, original
@@ -251,7 +251,7 @@ def _merge_items(
 def _undirected(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any], bool]:
-    """Apply the directives in a patch of a list.
+    """Apply the directives (items with `$patch`) in a patch of a list.
 
     Return the old items that stay, the items of the patch that are not directives, and True if a
     directive replaces the whole list.
@@ -292,7 +292,10 @@ def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 
 
 def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Divide items into two lists: items that are also in `named`, and all other items."""
+    """Divide items into two lists: those that are also in `named`, and all others.
+
+    Items are compared by their field `key`, or as a whole if `key` is empty.
+    """
     if key:
         keys: set[Identity | None] = {_found_key(_as_map(each), key) for each in named}
         inside = [_key_of(item, key) in keys for item in items]

@@ -107,7 +107,7 @@ def _mark_default(rows: list[dict[str, Any]], objects: Sequence[Object], printer
 
 
 def partial_metadata(obj: Object, api_version: str = META) -> Object:
-    """Build the PartialObjectMetadata of an object, which has only its metadata."""
+    """Build the PartialObjectMetadata of an object: an object that has only the metadata."""
     metadata = obj.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
@@ -206,7 +206,9 @@ def _text(value: Any) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Write a number with as few digits as possible; large and small numbers with an exponent.
+    """Write a number with as few digits as possible.
+
+    Numbers from 1,000,000 and below 0.0001 are written with an exponent.
 
     >>> _shortest(1234567.25), _shortest(0.5), _shortest(2.0)
     ('1.23456725e+06', '0.5', '2')
@@ -227,4 +229,4 @@ CUSTOM_SCALE = custom_printer(
         _AGE,
     ]
 )
-"""The printer for /scale of custom resources. /scale of built-in kinds has another printer."""
+"""The printer for the Scale of a custom resource; built-in kinds have another one."""

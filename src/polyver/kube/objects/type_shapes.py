@@ -54,7 +54,7 @@ class Shape:
     keys: tuple[str, ...] = ()
     """The fields that identify the items of a list of type map."""
     atomic: bool = False
-    """True if server-side apply treats an object as one value: its fields have no own owners."""
+    """True if server-side apply treats an object as one value: its fields have no owners."""
 
     key_defaults: Mapping[str, object] = field(default_factory=dict)
     """For lists of type map: the default values of the fields in `keys`."""
@@ -64,11 +64,11 @@ class Shape:
     inlined: Mapping[int, Shape] = field(default_factory=dict)
     """Built-in types: the inlined struct for each protobuf number.
 
-    In protobuf, an inlined struct is a message of its own. In JSON, its fields are fields of this
-    object.
+    In protobuf, an inlined struct is a message of its own. In JSON, its fields are fields of the
+    outer object.
     """
     absent: Mapping[str, object] = field(default_factory=dict)
-    """Built-in types: the fields that responses always have, with the values that unset fields get.
+    """Built-in types: fields that responses always contain, with their values if they are not set.
 
     All objects share these values, so never change a value.
     """

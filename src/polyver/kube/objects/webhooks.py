@@ -21,7 +21,7 @@ class Webhook:
     url: str = ""
     ca_bundle: str = ""
     inject_ca_from: str = ""
-    """The Certificate, as NAMESPACE/NAME, whose CA cert-manager writes to the webhook."""
+    """The Certificate, as NAMESPACE/NAME, from which cert-manager takes the CA for the webhook."""
     reviews: tuple[str, ...] = ("v1",)
 
     def at(self, path: str) -> Webhook:

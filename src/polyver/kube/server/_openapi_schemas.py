@@ -30,7 +30,7 @@ class CustomSchema:
     """The schema and selectable fields of one version of a CustomResourceDefinition."""
 
     schema: Mapping[str, object]
-    """The schema from the field `openAPIV3Schema`."""
+    """The value of the field `openAPIV3Schema` in the CRD."""
     selectable: tuple[str, ...] = ()
     """The fields that a field selector may name, as paths such as `.spec.color`."""
 

@@ -37,11 +37,11 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""Factors for the limit of 4096 bytes up to which `Call.run` works on the event loop (`quick`).
+"""Values for the argument `quick` of `Call.run`, which decides whether a worker thread is used.
 
 `_JOINED`: the response joins the stored JSON of the objects. `_CUT`: the response has only their
 metadata, which is cut out of the stored JSON. `_DECODED`: the objects are decoded, for example for
-a Table. All factors are above 1, because building a list takes less time per byte than decoding a
+a Table. All values are above 1, because building a list takes less time per byte than decoding a
 request body.
 """
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
@@ -57,7 +57,7 @@ async def object_answer(
 ) -> HttpResponse:
     """Build the response with one stored object.
 
-    With `kept`, the object may come from the cache of converted objects.
+    With `kept`, the converted object may come from a cache.
     """
     form = call.form
     call.weight = max(call.weight, len(entry.value))
@@ -75,7 +75,7 @@ async def data_answer(call: Call, obj: Object, status: int = 200) -> HttpRespons
 
 
 def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
-    """Build the response for an error."""
+    """Build the response for an error, in the format that the client requests."""
     headers = [(name.lower(), value) for name, value in error.headers.items()]
     if form.media == YAML:
         return HttpResponse(error.code, [("content-type", YAML), *headers], _yaml(error.status))

@@ -64,7 +64,7 @@ def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
 
 
 class ApiServerApp:
-    """The ASGI application around a request pipeline."""
+    """The ASGI application of the API server, which passes requests to the request pipeline."""
 
     def __init__(
         self,

@@ -1,4 +1,7 @@
-"""A call: one request in the pipeline. The server state that all calls share is also here."""
+"""A call: one request for a resource while the server processes it.
+
+The server state that all calls share is also in this module.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Warnings:
 
     @property
     def full(self) -> bool:
-        """True if no further warning fits into the answer."""
+        """True if the answer has so many warnings that no further warning is added."""
         return self._cut and self._length >= _MOST_WARNED
 
     def add(self, text: str) -> None:
@@ -65,7 +68,7 @@ class Warnings:
 
 @dataclass(slots=True)
 class ServerContext:
-    """State that all requests share."""
+    """The state of the API server that all requests share, such as the store and the catalogue."""
 
     store: Store
     catalogue: ResourceCatalogue
@@ -74,19 +77,23 @@ class ServerContext:
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     last_check: Callable[[AdmissionRequest], None] = lambda review: None  # noqa: ARG005
-    """Checks that the namespace of a new object exists and is not being deleted.
+    """A function that checks that the namespace of a new object exists and is not being deleted.
 
-    The server calls it once more right before it stores the object.
+    Admission makes the same check earlier. The server calls this function right before it stores
+    the object, because the namespace may have changed in between.
     """
     authenticate: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
-    """Finds the user of a token. The token must be meant for at least one of the audiences."""
+    """A function that finds the user of a token.
+
+    The token must be meant for at least one of the audiences.
+    """
     conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
-    """Namespaces whose deletion is being stored.
+    """Namespaces whose deletion is being stored; the server creates no new objects in them.
 
-    The server refuses to create objects in these namespaces. A request that passed this check
-    before its namespace was added here has already passed its object to the store.
+    A request that passed this check before its namespace was added here has already passed its
+    object to the store.
     """
 
     def __post_init__(self) -> None:
@@ -102,7 +109,7 @@ class ServerContext:
 
 @dataclass(slots=True)
 class Call:
-    """A request for a resource, with its own state, such as the warnings for the client."""
+    """A request for a resource, with data about its processing, such as warnings for the client."""
 
     server: ServerContext
     request: HttpRequest
@@ -118,10 +125,11 @@ class Call:
         self.weight = len(self.request.body)
 
     async def run(self, work: Callable[[], T], *, quick: int = 1) -> T:
-        """Run work whose duration depends on the size of the request.
+        """Run work whose duration depends on the size of the request, and return its result.
 
-        Up to `SMALL` bytes, the work runs on the event loop, otherwise in a worker thread. `quick`
-        multiplies this limit, for work that takes less time per byte than usual.
+        If the request has more than `SMALL` times `quick` bytes, or its kind has costly rules, the
+        work runs in a worker thread, otherwise on the event loop. `quick` is above 1 for work that
+        takes less time per byte than usual.
         """
         if self.weight <= SMALL * quick and not self.resource.rules.costly:
             return work()

@@ -33,7 +33,7 @@ _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """The rules for writes of a custom kind: rules of all custom kinds, and the kind's schema."""
+    """Rules for writes of a custom kind: the rules of all custom kinds, and those of its schema."""
 
     unconditional = False
     counts = True
@@ -82,7 +82,7 @@ class CustomRules(KindRules):
         return self._schema.tolerated(obj, old)
 
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
-        """Yield the problems of the replica count at a path that the schema does not find."""
+        """Yield those problems of the replica count at `path` that its schema does not find."""
         if not path:
             return
         found, expected = _reached(obj, path)
@@ -110,10 +110,10 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """Follow a field path; return the value at its end, and the Go type that the value must have.
+    """Follow a field path; return the value at its end, and the Go type that this value must have.
 
-    If a value on the path is not an object, return this value instead. If a field is missing,
-    return None.
+    If a value on the path is not an object, return it with the Go type of an object. If a field is
+    missing, return None.
     """
     for name in path:
         if not isinstance(obj, dict):
@@ -137,8 +137,8 @@ def custom_resources(
 ) -> list[ServedResource]:
     """Build the resources of a CRD: one for each served version.
 
-    `settled` is the revision since which stored objects fit the schema; 0 means the last change of
-    the CRD. `served` is the converter in this process, if there is one.
+    Stored objects with the revision `settled` or a later one fit the schema; 0 stands for the
+    revision of the CRD. `served` is the converter in this process, if there is one.
     """
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
@@ -177,7 +177,7 @@ def _family(
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The data that all versions of a custom kind share."""
+    """The data that all versions of a custom kind share, such as the schemas and the conversion."""
 
     definition: Mapping[str, Any]
     entry: StoreEntry
@@ -198,7 +198,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema as a key of the caches below. Only its digest is hashed and compared."""
+    """A schema as a key of the caches below; only its digest is hashed and compared."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
@@ -216,7 +216,7 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a version; without one, a schema that keeps all fields."""
+    """Return the schema of a version; if it has none, a schema that keeps all fields."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -273,7 +273,7 @@ class CustomConversion:
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Convert a stored object to this version. With `kept`, the cache may be used.
+        """Convert a stored object to this version; with `kept`, the result may come from a cache.
 
         Before the conversion, the object is pruned and gets defaults by the schema of the version
         in which it is stored.

@@ -233,7 +233,7 @@ _STORED_ELSEWHERE = {
 
 
 def _stored_as(kind: ResourceKind) -> str:
-    """Return the storage version hash; "" for kinds that are not stored, such as reviews."""
+    """Return the storage version hash of a kind; "" for a kind that is not stored."""
     if kind.storage_hash or kind.custom or not {"create", "get"} <= set(kind.verbs):
         return kind.storage_hash
     own = kind.group, kind.version

@@ -61,9 +61,9 @@ class ApiDocuments:
 
 
 class _Edition:
-    """The documents for one state of the catalogue.
+    """The documents that describe one state of the catalogue of served resources.
 
-    Each is built when a client first requests it.
+    Each document is built when a client first requests it.
     """
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:

@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class HttpRequest:
-    """A request to the pipeline."""
+    """An HTTP request with its whole body, as the request pipeline gets it."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ class HttpRequest:
 
 
 class Handler(Protocol):
-    """The request pipeline, or an object that wraps it."""
+    """An object that answers requests: the request pipeline, or a wrapper around it."""
 
     async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
@@ -106,7 +106,7 @@ VERBS = {
 
 
 def verb_of(method: str, path: ApiPath, *, watch: bool) -> str:
-    """Return the verb by which authorization knows a request, such as list or watch."""
+    """Return the verb of a request, such as list or watch, for authorization."""
     verb = VERBS.get(method, "")
     if verb == "get" and (watch or path.old_watch):
         return "watch"
@@ -138,10 +138,10 @@ class ResponseFormat:
 
     media: str = JSON
     kind: str = ""
-    """The kind of the answer if it is not the kind of the resource; "" means the whole objects.
+    """The kind of the answer, if the client requests another kind than that of the resource.
 
-    The other values are Table, PartialObjectMetadata, PartialObjectMetadataList and
-    APIGroupDiscoveryList.
+    The value is "" (the client gets the whole objects), Table, PartialObjectMetadata,
+    PartialObjectMetadataList or APIGroupDiscoveryList.
     """
     version: str = ""
 

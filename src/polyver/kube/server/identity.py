@@ -53,9 +53,9 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
-"""The user whose permissions blueprint functions have.
+"""The user as whom blueprint functions send requests; all requests are allowed.
 
-Therefore every user who may run the actions of a blueprint has these permissions indirectly.
+So a user who may run the actions of a blueprint has all permissions indirectly.
 """
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
@@ -199,7 +199,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the groups that a user has because of its name, such as system:authenticated."""
+    """Return `groups` and the groups that follow from the name, such as system:authenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -215,7 +215,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationAttributes:
-    """What authorization must know about a request: the verb, and the resource or the path."""
+    """The properties of a request on which its authorization depends."""
 
     verb: str
     group: str = ""
@@ -238,17 +238,14 @@ class AuthorizationAttributes:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A fixed rule: which requests the members of one group may send."""
+    """A fixed authorization rule: it allows certain requests to the members of one user group."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     excepted: tuple[tuple[str, str], ...] = ()
-    """Pairs of API group and resource to which the rule does not apply.
-
-    RBAC rules do not have this.
-    """
+    """Pairs of API group and resource that the rule excludes. RBAC rules have no such field."""
 
     def allows(self, wanted: AuthorizationAttributes) -> bool:
         if not _among(wanted.verb, self.verbs):
@@ -340,7 +337,7 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the status of a SelfSubjectAccessReview."""
+    """Build the status of a SelfSubjectAccessReview: may the user send the request in `spec`?"""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -356,7 +353,10 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rules_review(user: User, namespace: str) -> dict[str, Any]:
-    """Build the status of a SelfSubjectRulesReview; the rules are the same in all namespaces."""
+    """Build the status of a SelfSubjectRulesReview: the rules of the user's groups.
+
+    The rules are the same in all namespaces.
+    """
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
@@ -382,7 +382,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
 
 
 def self_review(user: User) -> dict[str, Any]:
-    """Build the status of a SelfSubjectReview."""
+    """Build the status of a SelfSubjectReview: the user's own name, uid and groups."""
     about = {
         "username": user.name,
         "uid": user.uid,

@@ -28,11 +28,11 @@ Config = Mapping[str, Any]
 
 
 class CannotWriteKubeconfig(PolyverError):
-    """A kubeconfig cannot be read or written. The file was not changed."""
+    """Raised if a kubeconfig cannot be read or written; the file was not changed."""
 
 
 def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
-    """Write polyver's entries into a kubeconfig; return the name of its current context."""
+    """Write polyver's entries into a kubeconfig; return the name of the new current context."""
     try:
         # If the path is a symbolic link, write the target of the link and keep the link.
         path = path.resolve()
@@ -104,7 +104,7 @@ def _encoded(file: Path) -> str:
 def _read(content: bytes, path: Path) -> Config:
     """Decode a kubeconfig.
 
-    If the file is something else, raise an error, so that it is not overwritten.
+    If the file is not a kubeconfig, raise an error, so that polyver does not overwrite the file.
     """
     if not content.strip():
         return {}

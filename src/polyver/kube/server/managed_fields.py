@@ -43,7 +43,10 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """Raised if field ownership needs an object in a version to which it was not converted yet."""
+    """Raised if field owners cannot be computed before an object is converted to `api_version`.
+
+    The object is then converted, and the computation is repeated.
+    """
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -55,8 +58,8 @@ async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) ->
     """Call `decide` with the scope of the request, and return its result.
 
     `decide` may need an object in the version of a field owner, but it cannot await a conversion.
-    If the object was not converted to this version yet, `decide` is stopped, the object is
-    converted, and `decide` is called again.
+    So if this version of the object is missing, `decide` is stopped, the object is converted, and
+    `decide` is called again.
     """
     scope, resource = scope_of(call, part), call.resource
     known: dict[tuple[bytes, str], Object] = {}

@@ -120,7 +120,7 @@ def _collector(metrics: ApiServerMetrics) -> Collector:
     from prometheus_client.registry import Collector
 
     class Requests(Collector):
-        """Passes the counts to the Prometheus library when the metrics are requested."""
+        """Gives all metrics to the Prometheus library when a client requests them."""
 
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)

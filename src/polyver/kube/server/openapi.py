@@ -113,7 +113,7 @@ def _operation(operation: Mapping[str, object]) -> Schema:
 
 
 def _media(content: object) -> tuple[list[str], Schema]:
-    """Return the media types of a body, and the schema, which is the same for all of them."""
+    """Return the media types of a body, and its schema, which is the same for all media types."""
     if not isinstance(content, Mapping) or not content:
         return [], {}
     first = next(iter(content.values()))

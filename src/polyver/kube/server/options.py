@@ -90,7 +90,7 @@ def read_revision(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Options of a list, a watch or the deletion of a collection."""
+    """The query parameters of a list, a watch or the deletion of a collection."""
 
     labels: str = ""
     fields: str = ""
@@ -168,7 +168,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Options of a write."""
+    """The query parameters of a write: dry run, field validation, field manager and `force`."""
 
     dry_run: bool
     validation: str

@@ -154,7 +154,10 @@ async def list_objects(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where a page of a list begins: after the key `after`. The list is read at `revision`."""
+    """The beginning of a page of a list: the page begins after the key `after`.
+
+    The list is read at `revision`; 0 means the current state.
+    """
 
     revision: int = 0
     after: str = ""
@@ -165,7 +168,7 @@ async def _collect(
 ) -> tuple[list[StoreEntry], StorePage]:
     """Find the matching entries, at most `limit`; also return the last page that was read.
 
-    `remaining` of this page is the number of entries after the last match. Some of them may not
+    In this page, `remaining` is the number of all entries after the last match, whether or not they
     match. So if there is a selector, `remaining` only shows whether the list can continue.
     """
     prefix = call.resource.range(call.api_path.namespace)
@@ -195,7 +198,10 @@ async def _collect(
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Return the object with the name in the selector, if it meets all other requirements."""
+    """Return, as a list, the object with the name in the selector.
+
+    The list is empty if the object does not exist or does not meet the other requirements.
+    """
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
@@ -311,7 +317,7 @@ def refuse_future(call: Call, revision: int) -> None:
 
 
 def too_large_revision(revision: int, current: int) -> ApiError:
-    """Build the error for a revision that the store has not reached yet."""
+    """Build the error (504) for a revision that the store has not reached yet."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {revision}, current: {current}"

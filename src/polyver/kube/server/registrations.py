@@ -34,7 +34,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The priority of each version whose priority is not `_MOST`."""
+"""The `versionPriority` of some built-in versions, by apiVersion; all others have `_MOST`."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,
@@ -52,7 +52,7 @@ _GROUPS: Mapping[str, int] = {
     "rbac.authorization.k8s.io": 17000,
     "storage.k8s.io": 16800,
 }
-"""The priority of each built-in group that has APIServices.
+"""The `groupPriorityMinimum` of each built-in group that has APIServices.
 
 The group apiregistration.k8s.io has no APIService.
 """

@@ -32,7 +32,7 @@ class Conform(Protocol):
 
 
 class EntryNotConverted(Exception):
-    """A stored object cannot be converted to the requested version."""
+    """Raised if a stored object cannot be converted to the requested version."""
 
     def __init__(self, entry: StoreEntry, problem: ApiError) -> None:
         super().__init__(str(problem))
@@ -44,10 +44,7 @@ class StorageConversion(Protocol):
     """Conversion between one version of a kind and its storage version."""
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Convert a stored object to this version.
-
-        With `kept`, the result may come from a cache.
-        """
+        """Convert a stored object to this version; with `kept`, the result may be from a cache."""
 
     async def stored(self, obj: Object) -> Object: ...
 
@@ -73,7 +70,7 @@ class ServedResource:
     since: int = 0
     """A watch of the resource cannot start at an older revision than this one."""
     settled: int = 0
-    """Objects with this revision or a later one fit the current schema of the kind."""
+    """Objects that were written at this revision or later fit the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     """The shape of the kind in each of its API versions."""
     conform: Conform | None = None
@@ -81,10 +78,7 @@ class ServedResource:
     schema: Mapping[str, Any] | None = None
     """For custom kinds: the OpenAPI schema in the CRD."""
     warning: str = ""
-    """A warning for the client of every request, such as about a deprecated version.
-
-    Empty if there is none.
-    """
+    """A warning for requests in this version, such as that it is deprecated; "" for none."""
     parts: Mapping[str, ObjectView] = field(default_factory=dict)
     """The views of subresources by name, such as `scale`. The subresource status is not here."""
     conversion: StorageConversion | None = None

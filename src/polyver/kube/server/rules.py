@@ -1,8 +1,7 @@
-"""Rules of a kind for writes, and views of its objects: whole, status, finalize and scale.
+"""Rules for writes of each kind, and views of its objects: whole, status, finalize and scale.
 
-Each kind has its own rules, which check and change a written object. A view is the part of an
-object that a path shows, such as the status for .../status. A write to this path changes only this
-part.
+Rules change and check a written object. A view is the part of an object that a URL path shows, such
+as the status for .../status. A write to this path changes only this part.
 """
 
 from __future__ import annotations
@@ -31,20 +30,26 @@ __all__ = [
 
 
 class KindRules:
-    """The rules that a kind adds to every write; this base class has no rules."""
+    """Rules for writes of one kind: changes and checks of a written object.
+
+    This base class changes and checks nothing. Each kind with its own rules has a subclass.
+    """
 
     name_problems: Callable[[str], list[str]] = staticmethod(dns_subdomain_problems)
     unconditional = True
-    """True if the body of an update may have no resourceVersion."""
+    """True if an update is allowed even if its body has no resourceVersion."""
     creates_on_update = False
     counts = False
-    """True if metadata.generation increases with each change of an object."""
+    """True if metadata.generation counts the changes of an object.
+
+    Changes of the metadata, and of a status that is a subresource, are not counted.
+    """
     answers_deletion = False
     """True if the answer to a DELETE is the deleted object; False if it is a Status."""
     has_status = False
     """True if the status is a subresource: only writes to /status change it."""
     status_keeps: tuple[str, ...] | None = None
-    """The metadata fields that a write to /status cannot change; None means all of them."""
+    """The metadata fields that a write to /status cannot change; None means all metadata fields."""
     costly = False
     """True if the checks of this kind take long even for small objects."""
     brings_status = False
@@ -88,7 +93,7 @@ class KindRules:
         return []
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
-        """Return problems that are no errors, because the old object had the same problems.
+        """Return problems that are no errors, because the object had them before the update.
 
         The client gets them as warnings, even if the write is refused for another reason.
         """
@@ -112,19 +117,23 @@ class KindRules:
             metadata["generation"] += 1
 
     def ended(self, obj: Object, now: str) -> Object:
-        """Return the object for the answer to a DELETE."""
+        """Return the object for the answer to a DELETE that has deleted it."""
         del now
         return obj
 
 
 class ObjectView(Protocol):
-    """A view: the part of an object that a path shows, and that writes to this path change."""
+    """A view: the part of an object that one URL path shows and changes.
+
+    For example, a GET of .../status shows the status, and a PUT to this path changes only the
+    status.
+    """
 
     @property
     def name(self) -> str: ...
 
     def show(self, obj: Object) -> Object:
-        """Return the object for the answer to a GET."""
+        """Return the object that a client gets by a GET of the view's path, such as a Scale."""
 
     def base(self, obj: Object) -> Object:
         """Return the part of an object that the view shows, for patches and for webhooks.
@@ -144,7 +153,7 @@ SCALE = ResourceKind("autoscaling", "v1", "Scale", "scales", "scale", namespaced
 
 
 class _ShownWhole:
-    """A view that shows the whole object."""
+    """The base class of views that show the whole object."""
 
     __slots__ = ()
 

@@ -26,7 +26,7 @@ _REMEMBERED = 1024
 
 
 class BadToken(Exception):
-    """A token is not valid.
+    """Raised if a token is not valid.
 
     The message is empty if the token is from another issuer or has another format.
     """

@@ -99,7 +99,7 @@ class _Watching:
             watch.close()
 
     def _is_served(self) -> bool:
-        """Report whether the catalogue still has the resource of the request, without a change."""
+        """Report whether the resource of the request is still served, and has not changed."""
         kind, catalogue = self._call.resource.kind, self._call.server.catalogue
         now = catalogue.get(kind.group, kind.version, kind.plural)
         return now is not None and now.watches is self._call.resource.watches
@@ -110,7 +110,7 @@ class _Watching:
         return self._call.store.watch(self._prefix, revision)
 
     async def _follow(self, watch: StoreWatch, revision: int) -> AsyncIterator[bytes]:
-        """Yield the lines of all events after a revision.
+        """Yield a line for each event after `revision`.
 
         The store may reach this revision only later.
         """
@@ -202,7 +202,7 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return the last state in which an object matched the selectors, with another revision.
+    """Return the last state of an object that matched the selectors, with another revision.
 
     `revision` is that of the change after which the object no longer matched.
     """

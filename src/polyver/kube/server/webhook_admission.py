@@ -145,7 +145,7 @@ async def mutate_update(
 
 
 def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
-    """Return the object that webhooks get: as the request path shows it, with managedFields."""
+    """Return the object that webhooks get: as the request path shows it, and with managedFields."""
     if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
@@ -159,7 +159,7 @@ def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
 
 
 def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
-    """Return the managedFields entries of the Scale of an object: those that own its replicas."""
+    """Return the managedFields entries of the Scale of an object: entries about its replicas."""
     fields: Object = {"f:spec": {"f:replicas": {}}}
     about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
     path = tuple(f"f:{name}" for name in part.replicas)
@@ -208,7 +208,7 @@ def _check_kind(call: Call, changed: Object) -> None:
 
 
 def _keep_entries(call: Call, changed: Object, before: Any) -> None:
-    """If a webhook made managedFields invalid, restore them (`before`)."""
+    """If a webhook made managedFields invalid, replace them by the old entries, `before`."""
     metadata: Mapping[str, Any] = changed["metadata"]
     entries = metadata.get("managedFields") or ()
     if entries == (before or ()):

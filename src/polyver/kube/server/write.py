@@ -1,4 +1,4 @@
-"""Create, update, patch and apply requests for all kinds, from the request to the store."""
+"""Answers create, update, patch and apply requests for all kinds, up to the write to the store."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The object of a write, before admission.
+    """The object of a write, before the admission chain.
 
-    `owners` has its managedFields entries if the write is a server-side apply, otherwise None.
+    `owners` has the managedFields entries if the write is a server-side apply, otherwise None.
     """
 
     obj: Object
@@ -70,7 +70,7 @@ class Draft:
     shown: Object | None = None
     """For an update: the object as the request path shows it; `obj` is the object to store."""
     entry: StoreEntry | None = None
-    """For an update: the stored entry."""
+    """For an update: the stored object, as it was when the server read it."""
 
 
 async def create_object(call: Call) -> HttpResponse:
@@ -83,9 +83,9 @@ async def create_object(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object after `mutate` of the admission chain and the mutating webhooks.
+    """A new object after all mutating steps, with the data that the validating steps need.
 
-    The other fields are for the validating steps.
+    Mutating steps are `mutate` of the admission chain, and the mutating webhooks.
     """
 
     obj: Object
@@ -194,8 +194,8 @@ async def _own(
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     """Return an error for each finalizer that has no domain and is not a standard finalizer.
 
-    Custom resources have no such errors; their clients get warnings instead. The reason is that
-    stored objects may be older than this rule.
+    There are no such errors for custom resources, because objects that were stored before this rule
+    existed may have such finalizers. Their clients get warnings instead.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []

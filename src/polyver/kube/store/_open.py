@@ -104,7 +104,7 @@ def prepare_file(path: Path, *, new: bool, verify: bool) -> None:
 
 
 def open_database(path: Path) -> apsw.Connection:
-    """Connect to the file of a store."""
+    """Open the SQLite file of a store; return the connection to the database."""
     try:
         database = apsw.Connection(str(path))
         database.set_busy_timeout(10_000)

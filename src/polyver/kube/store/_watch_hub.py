@@ -13,7 +13,7 @@ MOST_WAITING = 10_000
 
 
 class Watcher:
-    """The events for one watcher: first events that are already in the log, then new events."""
+    """The events for one watcher: first those that were in the log before it, then new events."""
 
     def __init__(self, prefix: str, past: Iterable[StoreEvent], newest: int, hub: Hub) -> None:
         self.prefix = prefix
@@ -97,10 +97,11 @@ class Watcher:
 
 
 class Hub:
-    """All watchers of a store, by the collection that they watch.
+    """The watchers of a store, grouped by the collection that they watch.
 
-    A collection is all objects of one resource. An event is offered only to the watchers of its
-    collection, and to watchers whose prefix covers several collections.
+    A collection is all objects of one resource, such as `deployments` in `apps`. An event is
+    offered only to the watchers of its collection, and to watchers whose prefix covers several
+    collections.
     """
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class StoreEntry(NamedTuple):
-    """A key and its value, with the revision of its last write, and that of its creation."""
+    """A key and its value, with the revisions of its creation and of its last write."""
 
     key: str
     value: bytes
@@ -43,9 +43,9 @@ class StoreEntry(NamedTuple):
 
 
 class StorePage(NamedTuple):
-    """Entries in the order of their keys, as of `revision`.
+    """Some entries of a list in the order of their keys, in the state of the store at `revision`.
 
-    `remaining` counts the entries after them.
+    `remaining` is the number of further entries of the list, after these.
     """
 
     entries: list[StoreEntry]
@@ -69,8 +69,8 @@ class StoreEvent(NamedTuple):
 class StoreWrite:
     """A write that happens only if the key still has the revision `expected`.
 
-    The store gives the write a revision. The written value is `head`, the digits of this revision,
-    and `tail`.
+    The store gives the write the next revision. The written value consists of `head`, the digits of
+    this revision, and `tail`.
     """
 
     key: str
@@ -79,7 +79,10 @@ class StoreWrite:
     expected: int
     """The revision that the key must have before the write; 0 if the key must not exist."""
     delete: bool = False
-    """True to delete the key; watchers then get the value as the last state of the object."""
+    """True if the write deletes the key.
+
+    Watchers then get the value as the last state of the object.
+    """
 
     def made(self, current: StoreEntry | None, revision: int) -> StoreEvent:
         """Build the event for this write.
@@ -94,7 +97,10 @@ class StoreWrite:
 
 
 class Conflict(PolyverError):
-    """The key does not have the expected revision, because another write changed it."""
+    """Raised by a write if the key does not have the expected revision.
+
+    The reason is another write that changed the key.
+    """
 
     def __init__(self, change: StoreWrite, current: StoreEntry | None) -> None:
         found = f"revision {current.revision}" if current else "nothing"
@@ -105,7 +111,7 @@ class Conflict(PolyverError):
 
 
 class Compacted(PolyverError):
-    """A revision can no longer be read: the store was compacted up to a newer revision."""
+    """Raised if a revision cannot be read any more: the store was compacted up to a newer one."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} is compacted", hint=f"the oldest is {oldest}")
@@ -114,7 +120,7 @@ class Compacted(PolyverError):
 
 
 class FutureRevision(PolyverError):
-    """A revision cannot be read or watched yet, because no write has reached it."""
+    """Raised if a revision cannot be read or watched yet, because no write has reached it."""
 
     def __init__(self, revision: int, current: int) -> None:
         super().__init__(
@@ -133,27 +139,27 @@ def check_revision(revision: int, *, newest: int, compacted: int) -> None:
 
 
 class Lagging(PolyverError):
-    """A watch was ended because its reader processes events more slowly than they come."""
+    """Raised by a watch that has ended, because its reader was too slow for the events."""
 
 
 class StoreClosed(PolyverError):
-    """The store was closed."""
+    """Raised by operations of a store or of a watch after it was closed."""
 
 
 class StoreFailed(PolyverError):
-    """A read or a write of the disk failed; nothing was written."""
+    """Raised if the file of a store cannot be read or written. A failed write has no effect."""
 
 
 class StoreDamaged(StoreFailed):
-    """A file that is not an intact store."""
+    """Raised if the file of a store is damaged, or is not an SQLite database."""
 
 
 class StoreMissing(StoreFailed):
-    """The file of a store should exist and have content, but is missing or empty."""
+    """Raised if a store should exist, but its file is missing or empty."""
 
 
 class StoreLocked(PolyverError):
-    """Another process uses the folder of the store."""
+    """Raised if another process uses the folder of the store."""
 
 
 class StoreWatch(Protocol):
@@ -165,7 +171,7 @@ class StoreWatch(Protocol):
 
     @property
     def revision(self) -> int:
-        """The watch has delivered all events up to this revision, or they are pending."""
+        """The revision up to which the watch has all events: they are delivered or pending."""
 
     @property
     def waiting(self) -> bool:
@@ -186,7 +192,7 @@ class Store(Protocol):
 
     @property
     def revision(self) -> int:
-        """The newest revision."""
+        """The revision of the newest write in the store."""
 
     @property
     def compacted(self) -> int:

@@ -41,7 +41,7 @@ _MOST = 8 * 1024 * 1024
 
 
 class Recent:
-    """A cache of current entries. If it is too large, the least recently used entries are dropped.
+    """A cache of current entries, which drops the least recently used entries if it is too large.
 
     While a write of a key is pending, the key is not cached: only the database knows whether the
     write succeeded.
@@ -92,7 +92,7 @@ class Recent:
 _MOST_AT_ONCE = 256
 _CLEANED_AT_ONCE = 500
 _PROBE_EVERY = 1.0
-"""While the disk refuses writes, the time between two test writes, in seconds."""
+"""The seconds between two test writes, which are made while the disk refuses writes."""
 _LAST = "\U0010ffff"  # sorts after every character in a key
 
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"
@@ -152,7 +152,7 @@ _Outcome = StoreEvent | PolyverError | None
 
 
 class _Work(NamedTuple):
-    """A task for the writer thread, and the future for its outcome."""
+    """A task for the writer thread, and the future that gets its result or its error."""
 
     do: _Do
     done: asyncio.Future[StoreEvent | None]

@@ -67,20 +67,20 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Converts objects of one kind to rows."""
+    """Converts objects of one kind to rows of the table that `kubectl get` prints."""
 
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, datetime], list[Cell]]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    """A function that returns the conditions of an object's row.
+    """A function that returns the conditions in the row of an object; None if rows have none.
 
-    Clients can hide a row by its conditions. For example, the row of a pod that has ended has the
-    condition Completed.
+    Clients can hide rows with certain conditions. For example, the row of a pod that has ended has
+    the condition Completed.
     """
     default_of: Callable[[Sequence[Object]], str | None] | None = None
-    """A function that returns the name of the default object in a list, such as a StorageClass.
+    """A function that returns the name of the default object in a list; None if there is none.
 
-    The row of this object is marked as `(default)`.
+    An example is the default StorageClass. The table marks this object with `(default)`.
     """
     null_rows: bool = False
     """True if an empty table has `rows: null` instead of an empty list, as for the oldest kinds."""
@@ -112,14 +112,14 @@ _SCALE = (
     (8 * _YEAR, "y", "d"),
     (float("inf"), "y", ""),
 )
-"""How durations are written: for each limit in seconds, one or two units.
+"""The units in which durations are written: for each limit in seconds, one or two units.
 
-Durations below the limit have the first unit, such as `m`, and the rest in the second unit, such as
-`s` ("" for no rest).
+A duration below the limit is written in the first unit, such as `m`, and the rest in the second,
+such as `s`. If the second unit is "", the rest is not written.
 """
 _LIMITS = [limit for limit, _, _ in _SCALE]
 _LONGEST = (2**63 - 1) // 10**9
-"""The longest duration in Go, in seconds: 292 years."""
+"""The highest age that a table shows, in seconds: 292 years, the longest duration in Go."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -127,7 +127,8 @@ _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 def human_duration(seconds: float) -> str:
     """Format a duration in short form.
 
-    A duration between -2 and 0 seconds counts as 0, because clocks differ. A lower one is invalid.
+    A duration between -2 and 0 seconds is shown as 0, because the clocks of two machines may
+    differ. A duration of -2 seconds or less is shown as `<invalid>`.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -143,7 +144,9 @@ def human_duration(seconds: float) -> str:
 
 
 def age_of(time: str | None, now: datetime) -> str:
-    """Format the time from `time` until `now`; `time` may be missing or invalid.
+    """Format the time from `time` until `now`.
+
+    If `time` is missing, return `<unknown>`; if it is not a valid time, return `<invalid>`.
 
     >>> age_of("2026-01-01T00:00:00Z", datetime(2026, 1, 4, tzinfo=UTC))
     '3d'
@@ -189,7 +192,10 @@ def at(obj: Any, path: str) -> Any:
 def column(
     name: str, cell: CellOf, description: str, *, holds: str = "string", priority: int = 0
 ) -> tuple[TableColumn, CellOf]:
-    """Build a column with cells of the type `holds`; return it with the function for its cells."""
+    """Build a column; return it with `cell`, the function that computes its cells.
+
+    `holds` is the type of the cells.
+    """
     return TableColumn(name, holds, description=description, priority=priority), cell
 
 
@@ -237,7 +243,7 @@ def count(*paths: str) -> CellOf:
 
 
 def since(path: str, missing: str = "<unknown>") -> CellOf:
-    """Build a cell function for the age of the time at a path."""
+    """Build a cell function for the age of the time at a path; `missing` if there is no time."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         time = at(obj, path)
@@ -247,7 +253,7 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 
 def labels(path: str) -> CellOf:
-    """Build a cell function for the labels at a path, written as a label selector."""
+    """Build a cell function for the labels at a path, written like `app=web,tier=db`."""
 
     def cell(obj: Object, _: datetime) -> Cell:
         found: Mapping[str, str] = at(obj, path) or {}
@@ -281,7 +287,7 @@ def _expression(key: str, operator: str, values: Iterable[str]) -> str:
 
 
 def subjects(kind: str) -> CellOf:
-    """Build a cell function for the names of a role binding's subjects of one kind."""
+    """Build a cell function for role bindings: the names of those subjects whose kind is `kind`."""
 
     def name(subject: Mapping[str, str]) -> str:
         inside = f"{subject.get('namespace', '')}/" if kind == "ServiceAccount" else ""
@@ -293,7 +299,9 @@ def subjects(kind: str) -> CellOf:
 
 
 def counted(shown: list[str], *, most: int, total: int | None = None, between: str = ",") -> str:
-    """Join the first `most` items, and write how many items of `total` are not shown.
+    """Join the first `most` items, and add the number of items that are not shown.
+
+    `total` is the number of all items if `shown` does not contain all of them.
 
     >>> counted(["a", "b", "c"], most=2)
     'a,b + 1 more...'

@@ -45,7 +45,7 @@ DATED = replace(printer(NAME, CREATED), null_rows=True)
 
 
 def builtin_printer(group: str, kind: str) -> Printer:
-    """Return the printer of a built-in kind; by default, a printer shows only name and age.
+    """Return the printer of a built-in kind; for a kind without its own, one with name and age.
 
     >>> [column.name for column in builtin_printer("", "ConfigMap").columns]
     ['Name', 'Data', 'Age']

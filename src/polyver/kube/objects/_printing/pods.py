@@ -15,7 +15,7 @@ __all__ = ["PODS"]
 
 @dataclass(slots=True)
 class _Tally:
-    """The status of a pod for its row, and the counts over its containers."""
+    """Values in the row of a pod: its status, and counts of ready containers and of restarts."""
 
     reason: str
     ready: int = 0
@@ -88,10 +88,10 @@ def _holds(pod: Object, condition: str) -> bool:
 
 
 def _stops(container: Object, sidecars: set[str]) -> bool:
-    """Report whether the next init container must wait for this one.
+    """Report whether the next init container must wait for `container`.
 
-    A sidecar (an init container with restartPolicy Always) must only have started, any other init
-    container must have succeeded.
+    It must wait until a sidecar (an init container with restartPolicy Always) has started, and
+    until any other init container has succeeded.
     """
     return not _done(container) and not (
         container.get("name") in sidecars and container.get("started")
@@ -104,9 +104,10 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Add the init containers to the counts, up to the first for which the next one must wait.
+    """Count the restarts and the ready sidecars of a pod's init containers.
 
-    Return True if there is such a container. The status of the pod then begins with `Init:`.
+    At the first init container for which the next one must wait, the function sets a status that
+    begins with `Init:`, and returns True. Without such a container, it returns False.
     """
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
@@ -135,7 +136,7 @@ def _ended(terminated: Object) -> str:
 
 
 def _count_running(pod: Object, tally: _Tally) -> None:
-    """Add the containers to the counts, and set the status of the pod.
+    """Count restarts and ready containers of a pod, and set the pod's status.
 
     If several containers have a problem, the first of them in the pod determines the status.
     """

@@ -1,4 +1,4 @@
-"""Functions that compute cells of built-in kinds that show more than the value of one field."""
+"""Functions that compute cells of built-in kinds from several fields of an object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _holds(obj: Object, condition: str) -> bool:
 
 
 def _addresses(obj: Object) -> list[str]:
-    """Return the sorted addresses of a load balancer: IP addresses, or else host names."""
+    """Return the sorted addresses of a load balancer: IP addresses or host names."""
     found = at(obj, "status.loadBalancer.ingress") or ()
     return sorted({each.get("ip") or each.get("hostname") or "" for each in found} - {""})
 
@@ -42,7 +42,7 @@ def registered_service(registration: Object) -> str:
 
 
 def availability(registration: Object) -> str:
-    """Return the status of the condition Available; if it is not True, with its reason.
+    """Return the status of the condition Available, and the reason if the status is not True.
 
     An example is `False (MissingEndpoints)`.
     """
@@ -234,9 +234,9 @@ def claim(volume: Object) -> str:
 
 
 def default_class(classes: Sequence[Object]) -> str | None:
-    """Return the name of the class that is marked as default; the newest one if several are.
+    """Return the name of the class that is marked as default; None if there is none.
 
-    If several are equally new, return the first of their names.
+    If several classes are marked, return the newest; of equally new classes, the first by name.
     """
     marked = [each["metadata"] for each in classes if _says_default(each, *_DEFAULT_CLASS)]
     marked.sort(key=lambda metadata: metadata["name"])
@@ -336,7 +336,10 @@ def targets(autoscaler: Object) -> str:
 
 
 def _metrics(autoscaler: Object) -> list[Any]:
-    """Return the metrics of an autoscaler in the form of v2; an autoscaler of v1 has one metric."""
+    """Return the metrics of an autoscaler in the format of autoscaling/v2.
+
+    For an autoscaler in v1, this is one metric, built from its target CPU utilization.
+    """
     target = at(autoscaler, "spec.targetCPUUtilizationPercentage")
     if target is None:
         return at(autoscaler, "spec.metrics") or []

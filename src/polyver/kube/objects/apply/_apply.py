@@ -106,9 +106,10 @@ def _check(config: Object, scope: Scope) -> None:
 
 
 def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
-    """Build the error for an object with values that its schema forbids; None if all values fit.
+    """Build the error for an object with values that its schema forbids.
 
-    `role` is the word for the object in the message, such as `live`.
+    Return None if the schema allows all values. `role` is the word for the object in the message,
+    such as `live`.
     """
     problem = misfits(obj, scope.schema)
     if not problem:
@@ -162,7 +163,7 @@ def _merged(
 
 
 class _Pruning:
-    """Removes fields that a manager applied before but not now.
+    """Removes the fields that a manager applied last time but does not apply now.
 
     A field stays if another manager owns it.
     """
@@ -187,10 +188,10 @@ class _Pruning:
             raise Mistyped(f"failed to prune fields: {error}") from None
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
-        """Add fields that have an owner back to `left`, the object from which fields were removed.
+        """Put fields that still have an owner back into `left`, from which fields were removed.
 
         The values come from `merged`, the object before this removal. The fields of an owner are
-        added back in the API version in which the owner wrote them.
+        put back in the API version in which the owner wrote them.
         """
         first, rest = self._last.api_version, dict[str, Fields]()
         for each in self._owners.values():
@@ -254,8 +255,8 @@ def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
 def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
     """Drop the conflicts about fields that still have the value of the last client-side apply.
 
-    So a user who changes from client-side to server-side apply has no conflicts with their own
-    earlier writes.
+    So a user who changes from client-side to server-side apply gets no conflicts about fields that
+    this user wrote.
     """
     allowed = _last_applied(live, scope)
     left = {}
@@ -298,7 +299,7 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
 
 
 def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
-    """Return the object with its annotation of client-side apply updated to the configuration.
+    """Return the object with `config` in the annotation that client-side apply uses.
 
     As in kube-apiserver, only an apply by kubectl updates this annotation, and only if the object
     already has it.

@@ -35,7 +35,7 @@ ANCIENT = "ancient-changes"
 
 
 class InvalidEntries(PolyverError):
-    """managedFields from a client that cannot be parsed."""
+    """Raised if managedFields that a client has sent cannot be parsed."""
 
 
 class ManagerIdentifier(NamedTuple):
@@ -56,7 +56,7 @@ class ManagerIdentifier(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The string by which owners are sorted."""
+        """The identity as one string, by which owners are sorted."""
         parts = zip(("manager", "operation", "apiVersion", "subresource"), self, strict=True)
         return ",".join(f'"{key}":{json_text(each)}' for key, each in parts if each) + "}"
 
@@ -124,7 +124,7 @@ def _time(given: object) -> str | None:
 
 
 def resets(entries: Sequence[Any] | None) -> bool:
-    """Report whether a client removes all owners: its managedFields are [] or [{}]."""
+    """Report whether a client wants to remove all owners: it sent managedFields [] or [{}]."""
     if not entries:
         return entries is not None
     entry = entries[0]
@@ -164,7 +164,7 @@ def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
 
 
 def capped(owners: Owners) -> Owners:
-    """Limit the number of updaters to ten.
+    """Limit the number of updaters (owners by other writes than apply) to ten.
 
     If there are more, the oldest updaters of each API version are merged into one entry.
     """

@@ -48,7 +48,7 @@ LEAF: Fields = {}
 
 
 class InvalidFields(PolyverError):
-    """A value from a client that is not a valid set of fields."""
+    """Raised if a client has sent a value that is not a valid set of fields."""
 
 
 def union(one: Fields, other: Fields) -> Fields:
@@ -63,7 +63,9 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """Return the members of the first set that are not in the second; members below those stay.
+    """Return the members of `one` that are not members of `other`.
+
+    A member of `one` stays even if a field above it is a member of `other`.
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -72,7 +74,7 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 
 def without(one: Fields, other: Fields) -> Fields:
-    """Return the first set without the members of the second, and without all members below them.
+    """Return `one` without the members of `other`, and without all members below them.
 
     >>> without({"f:a": {".": {}, "f:b": {}}, "f:c": {}}, {"f:a": {}})
     {'f:c': {}}
@@ -140,7 +142,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return the node, changed so that its own field is a member; members below the node stay."""
+    """Return a copy of the node whose own field is a member; the members below it stay."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 
@@ -226,7 +228,7 @@ def _escaped(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _string_text(value: str) -> str:
-    """Write a string as JSON. Results are cached, because many items have the same names."""
+    """Write a string as JSON. Results are cached, because many list items have the same names."""
     return _escaped(value)
 
 
@@ -277,9 +279,9 @@ def read_fields(given: object) -> Fields:
 
 
 def _read(given: object) -> tuple[Fields, bool]:
-    """Convert the nodes below a node.
+    """Convert the nodes below the node `given`.
 
-    Also return True if the field of the node itself is a member.
+    Also return True if the field of `given` itself is a member.
     """
     if not isinstance(given, Mapping):
         raise InvalidFields(f"a node of a field set is not a mapping: {given!r}")

@@ -32,7 +32,7 @@ Form = Literal["", "map", "scalar", "list"]
 
 
 class Mistyped(PolyverError):
-    """The schema of a value does not allow the value."""
+    """Raised if a value has a type that its schema does not allow."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class ApplySchema:
     Empty for a set, whose items are their own keys.
     """
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """The values of fields in `keys` that are used for an item without these fields."""
+    """The default values of the fields in `keys`, for items without these fields."""
 
     def within(self, key: str) -> ApplySchema:
         """Return the schema of the value under a key; raise `Mistyped` if there is none."""
@@ -124,7 +124,7 @@ class _Reader:
     def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
         """Build the ApplySchema of a shape.
 
-        `loose` is True if the value that contains this value keeps unknown fields.
+        `loose` is True if the object around this value keeps unknown fields.
         """
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))

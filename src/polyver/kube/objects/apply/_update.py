@@ -88,10 +88,7 @@ class Scope:
     """
     subresource: str = ""
     resets: Mapping[str, Fields] = field(default_factory=dict)
-    """By API version: the fields that this write cannot change.
-
-    The fields below them are included.
-    """
+    """By API version: the fields that this write cannot change, with all fields below them."""
     convert: Callable[[Object, str], Object] = _as_it_is
     """Converts the object of the write to another API version."""
 
@@ -105,9 +102,9 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """An empty object of the kind.
+        """An object of the kind without any content.
 
-        A new object is compared with it, so that all its fields count as added.
+        A new object is compared with it, so that all fields of the new object count as added.
         """
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
@@ -115,8 +112,8 @@ class Scope:
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
         """Convert an object to an API version; return None if the kind has no such version.
 
-        Raise `Mistyped` if the converted object does not fit its schema. `what` is the word for the
-        object in the error message.
+        Raise `Mistyped` if the schema of this version does not allow the converted object. `what`
+        is the word for the object in the error message.
         """
         if value.get("apiVersion") == api_version:
             return value
@@ -154,7 +151,7 @@ def resets_of(
 
 
 class ApplyConflict(PolyverError):
-    """Other managers own changed fields, and `force` is not set."""
+    """Raised if an apply without `force` changes fields that other managers own."""
 
     def __init__(self, conflicts: Conflicts) -> None:
         super().__init__("other managers own these fields")
@@ -272,7 +269,7 @@ def settle(
 
 
 class _Changes:
-    """The differences between two objects, compared in each API version in which owners wrote."""
+    """The differences between two objects, compared in the API version that is requested."""
 
     def __init__(self, old: Object, new: Object, scope: Scope) -> None:
         self._old, self._new, self._scope = old, new, scope
@@ -338,7 +335,7 @@ def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
 
 
 def times_kept(old: Object, new: Object) -> Object:
-    """Return the new object; if only times in managedFields changed, with the old times.
+    """Return `new`, but with the times of `old` if only times in managedFields differ.
 
     A write that changes only these times is then a no-op. `new` is the object to store, after
     defaults and admission.

@@ -347,7 +347,7 @@ def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return the set with additional members: each declared field that has a member below it."""
+    """Return a copy of a set, with each declared field added that has a member below it."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

@@ -90,7 +90,7 @@ _shapes: dict[str, Shape] = {}
 def shape_named(text: str) -> Shape:
     """Return the shape of a type, whose name is in Go's syntax, such as `[]core/v1.Container`.
 
-    Of the path of the Go package, the name has only the last two parts.
+    The name contains only the last two parts of the path of the Go package.
     """
     if (found := _shapes.get(text)) is None:
         # A type may contain itself, so the shape is stored before it is complete.
@@ -129,9 +129,10 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""Types that encode themselves as JSON: the type and the format of the shape for each of them.
+"""The types that encode themselves as JSON, by their names.
 
-The third string names the type of the values inside, such as of a schema; "" if there is none.
+For each of them: the type and the format of its shape, and the name of the type of the values
+inside, such as of a schema; "" if there are none.
 """
 
 

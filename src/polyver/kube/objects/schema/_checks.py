@@ -34,7 +34,7 @@ _SIMPLE |= {"integer": (int, 8), "number": (int, 8)}
 
 
 class Checks:
-    """All constraints of a schema that apply to one value."""
+    """Checks a value, and the values inside it, against the constraints of one schema."""
 
     __slots__ = (
         "_alternatives",
@@ -91,7 +91,7 @@ class Checks:
         self.simple, self.simple_count = self._read_simple()
 
     def _read_simple(self) -> tuple[type | None, int]:
-        """Return the Python type whose values are all valid, and the number of checks of a value.
+        """Return the Python type whose values are all valid, and the number of checks per value.
 
         The type is None if the schema has constraints other than a type.
         """
@@ -102,7 +102,10 @@ class Checks:
         return _SIMPLE.get(self._types[0], (None, 0)) if self._numbers.trivial else (None, 0)
 
     def check(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value in an update; drop its errors if the update does not change the value."""
+        """Check a value in an update, and return the number of checks.
+
+        Errors are dropped if the update does not change the value.
+        """
         before = len(report.causes)
         count = self.run(value, path, old, report)
         if len(report.causes) > before and is_unchanged(value, old, self._structure):
@@ -173,9 +176,9 @@ class Checks:
         return int(right)
 
     def _is_near(self, value: Any, name: str) -> bool:
-        """Report whether a number is accepted although it has another type.
+        """Report whether a number with the type `name` is valid although its type is not allowed.
 
-        1 is accepted as a number, and 1.0 as an integer.
+        1 is valid where a number is required, and 1.0 where an integer is required.
         """
         if name == "integer":
             return "number" in self._types
@@ -318,9 +321,9 @@ class Alternatives:
         self._any, self._one, self._all, self._not = any_of, one_of, all_of, none_of
         simple = {option.simple: option.simple_count for option in any_of}
         self._simple = simple if None not in simple and len(simple) == len(any_of) else {}
-        """The number of checks for a value of each type that an alternative of anyOf allows.
+        """For an anyOf in which each alternative only states a type: the number of checks by type.
 
-        Empty if any alternative has constraints besides a type.
+        Empty for any other anyOf.
         """
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:

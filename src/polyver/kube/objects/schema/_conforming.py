@@ -41,7 +41,7 @@ def _spare_items(
 ) -> None:
     """Prune the items of a list whose schema preserves unknown fields.
 
-    Unknown fields of the items themselves stay. Unknown fields on deeper levels are dropped.
+    The unknown fields of each item stay, but unknown fields on deeper levels are dropped.
     """
     if items is None:
         return

@@ -104,7 +104,7 @@ def _check_selected(
 
 
 def _reached(path: str, schema: object) -> tuple[tuple[str, ...], object]:
-    """Return the field names on a path, and the schema of the field at its end.
+    """Follow a path in a schema; return the field names on it, and the schema of the last field.
 
     Raise ValueError if the path is invalid.
     """

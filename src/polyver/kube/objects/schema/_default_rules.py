@@ -28,10 +28,10 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 @dataclass(frozen=True, slots=True)
 class _DefaultPosition:
-    """Where a default is in the schema.
+    """The position of a default in a schema.
 
-    `root` is the schema of the nearest object around it that has its own metadata, and `steps` is
-    the path from this object to the default.
+    `root` is the schema of the nearest object around the default that has its own metadata. `steps`
+    is the path from this object to the default.
     """
 
     root: Mapping[str, Any]
@@ -40,7 +40,10 @@ class _DefaultPosition:
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:
-        """Build an object with apiVersion and kind in which `value` has this position."""
+        """Build an object in which the default `value` is at this position.
+
+        The object has an apiVersion and a kind, so that it can be validated.
+        """
         first, *rest = self.steps
         for step in reversed(rest):
             value = [value] if step is None else {step: value}
@@ -122,7 +125,7 @@ def _check_in_metadata(
 
 
 def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a schema without int-or-string, which kube-apiserver ignores for defaults."""
+    """Copy a schema without int-or-string, a keyword that kube-apiserver ignores for defaults."""
     made = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
     fields = schema.get("properties") or {}
     made["properties"] = {name: _without_int_or_string(each) for name, each in fields.items()}

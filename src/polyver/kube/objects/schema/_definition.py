@@ -115,7 +115,7 @@ def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What is forbidden in a schema because of its position in the whole schema."""
+    """The restrictions on a schema that follow from its position in the whole schema."""
 
     root: bool = False
     no_defaults: str = ""

@@ -15,7 +15,7 @@ __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]
 
 
 class MalformedMetadata(PolyverError):
-    """The metadata of an embedded resource cannot be decoded.
+    """Raised if the metadata of an embedded resource cannot be decoded.
 
     The server then answers with status 400.
     """
@@ -54,7 +54,7 @@ def coerce_embedded(
 
 
 def _inner(path: str, key: str, schema: StructuralSchema) -> str:
-    """Return the path of a field (`a.b` if it is declared, `a[b]` if it is a key of a map)."""
+    """Return the path of the field `key`: `a.b` if it is declared, `a[b]` if it is a map key."""
     if key not in schema.fields:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key

@@ -24,9 +24,9 @@ class ValidationReport:
         self.causes: list[Cause] = []
 
     def inner(self) -> ValidationReport:
-        """Build an empty report for one alternative of an anyOf.
+        """Build an empty report for one alternative, such as of an anyOf.
 
-        The caller may drop its errors later.
+        The caller may drop the errors of the alternative later.
         """
         return ValidationReport(self.prefix)
 

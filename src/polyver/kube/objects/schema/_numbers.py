@@ -16,11 +16,11 @@ _LARGEST_FLOAT = 3.4028235677973366e38
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """The value of minimum, maximum or multipleOf."""
+    """A minimum, maximum or multipleOf in a schema."""
 
     value: float
     fits: bool
-    """True if this value has the type and format that the schema requires of numbers."""
+    """True if `value` itself is a number of the type and format that the schema states."""
     exclusive: bool = False
 
 
@@ -36,7 +36,7 @@ class NumberConstraints:
 
     @property
     def trivial(self) -> bool:
-        """True if there is no constraint: every integer is valid."""
+        """True if every integer is valid: the schema has no limits and not the format int32."""
         return not (self.multiple or self.least or self.most) and self.format != "int32"
 
     def check(self, value: int | float, path: str, report: ValidationReport) -> None:

@@ -32,7 +32,7 @@ _Anything: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool
 
 
 class _Inexpressible(Exception):
-    """The schema cannot be expressed as a Python type."""
+    """Raised if no Python type can express a schema; then only the full checks are used."""
 
 
 class _Leaf:
@@ -76,7 +76,7 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
 
 
 def _root(schema: Schema) -> _Type:
-    """Build the type of a whole object; the metadata is not checked here."""
+    """Build the Python type for a whole object; it accepts any mapping as `metadata`."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
         keys = {key for key in properties.get(name) or {} if key != "description"}
@@ -131,15 +131,16 @@ def _scalar(schema: Schema) -> _Type:
 
 
 def _are_integers(*limits: float | None) -> bool:
-    """Report whether the limits are integers in the range of int64."""
+    """Report whether all limits are integers in the range of int64; None stands for no limit."""
     return all(each is None or (each == int(each) and abs(each) <= _MOST) for each in limits)
 
 
 def _leaf(schema: Schema) -> type[_Leaf]:
     class Leaf(_Leaf):
-        """The class for one schema.
+        """The Python type for one scalar schema.
 
-        Each schema has its own, because `_look` only gets the class.
+        Each schema has its own class, because `_look` gets only the class and finds the checks in
+        it.
         """
 
         checks = Checks(schema, None)

@@ -35,15 +35,15 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the checks of a schema's rules must know about its position in the whole schema."""
+    """The properties of a schema's position in the whole schema that affect its rules."""
 
     total: _Total
     broken: Sequence[str]
     """The paths at which earlier checks found errors in the schema."""
     times: int | None = 1
-    """How many values one object may have for this schema, at most; None if there is no limit."""
+    """The maximum number of values in one object to which the schema applies; None if unlimited."""
     uncorrelated: str = ""
-    """The path of the list around this schema whose items have no keys; "" if there is none.
+    """The path of a list around this schema whose items have no keys; "" if there is no such list.
 
     An update cannot match the old items of such a list with the new items, so rules cannot use
     oldSelf.
@@ -51,7 +51,7 @@ class _Context:
     root: bool = True
 
     def inside(self, schema: Schema) -> _Context:
-        """Return the context for the schemas directly inside a schema."""
+        """Return the context for the schemas of the fields, items or map values of `schema`."""
         match schema.get("type"):
             case "object" if schema.get("additionalProperties") is not None:
                 most = schema.get("maxProperties")
@@ -115,7 +115,7 @@ def _check_own(schema: Schema, path: str, context: _Context) -> list[Cause]:
 
 
 class _Checks:
-    """Checks the rules of one schema."""
+    """Checks the rules of one schema: that they compile, their cost, their use of oldSelf."""
 
     def __init__(
         self, environment: cel.CelEnvironment, declared_type: cel.DeclaredType, at: _Context

@@ -34,9 +34,9 @@ def has_rules(schema: Schema) -> bool:
 
 @dataclass(slots=True)
 class Findings:
-    """The results of evaluating rules.
+    """The results of evaluating rules: errors, warnings and the cost that is left.
 
-    Broken rules of values that did not change are only warnings.
+    If a value breaks a rule but did not change in the update, this is only a warning.
     """
 
     left: int = MOST_COST
@@ -50,7 +50,7 @@ class Findings:
 
 
 class _Rule:
-    """A compiled rule and its message."""
+    """One compiled CEL rule of a schema, and the message for a value that breaks it."""
 
     def __init__(self, given: Schema, schema: Schema, environment: cel.CelEnvironment) -> None:
         self._given = given
@@ -69,7 +69,7 @@ class _Rule:
 
     @property
     def name(self) -> str:
-        """The name of the rule in errors: its `message`, or else its expression."""
+        """The rule in the words of an error: its `message`, or else its expression."""
         return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
 
     @property
@@ -77,9 +77,9 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the variables as the rule sees them.
+        """Return the variables with which the rule is evaluated.
 
-        With `optionalOldSelf`, oldSelf is an optional value.
+        They are `variables`, but with `optionalOldSelf`, oldSelf is an optional value.
         """
         if not self.optional_old:
             return variables
@@ -87,7 +87,10 @@ class _Rule:
         return {**variables, "oldSelf": cel.NONE if old is None else cel.Optional(old)}
 
     def refused(self, path: str, value: Any, kind: str, text: str) -> Cause:
-        """Build the error for a value that breaks the rule; `text` is the message."""
+        """Build the error for a value of the type `kind` that breaks the rule.
+
+        `text` is the message, and `path` is the path of the value.
+        """
         if self.path:
             path = f"{path}.{self.path}" if path else self.path
         shown_path = path or "<nil>"
@@ -122,9 +125,9 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A value in an update, and the value before the update.
+    """A value in an update, together with the same value before the update.
 
-    `around` is the `_Before` of the mapping or list that contains the value.
+    `around` has the mapping or list that contains the value, also with its value before the update.
     """
 
     value: Any = NEW
@@ -134,7 +137,7 @@ class _Before:
     root: bool = False
 
     def inside(self, key: str) -> _Before:
-        """Return the `_Before` of a field of the value."""
+        """Return the value of the field `key`, together with its value before the update."""
         if self.old is NEW:
             return self
         if self.root and key in ("apiVersion", "kind"):
@@ -146,7 +149,10 @@ class _Before:
         return _Before(self.value[key], self.old[key], structure, self)
 
     def item(self, number: int, olds: OldItems) -> _Before:
-        """Return the `_Before` of an item of the value, which is a list."""
+        """Return the list item with the index `number`, together with the item before the update.
+
+        `olds` has the items of the list before the update.
+        """
         if self.old is NEW:
             return self
         old = olds.like(self.value[number])
@@ -159,8 +165,8 @@ class _Before:
     def is_same(self) -> bool:
         """True if the update did not change the value.
 
-        If the value before the update is unknown, the result is that of the nearest mapping or list
-        around the value for which it is known.
+        If the old value is unknown, the answer is that of the nearest mapping or list around the
+        value whose old value is known.
         """
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)
@@ -168,7 +174,7 @@ class _Before:
 
 
 class ValidationRules:
-    """The rules of a schema and of the schemas inside it."""
+    """The compiled CEL rules of a schema and of the schemas inside it."""
 
     def __init__(self, schema: Schema, structure: StructuralSchema, *, root: bool = False) -> None:
         self._schema = schema
@@ -211,7 +217,11 @@ class ValidationRules:
         self._check(value, old, "", before, findings)
 
     def check_default(self, value: Any, path: str, findings: Findings) -> None:
-        """Evaluate the rules for a default, first as an unchanged value and then as a new value."""
+        """Evaluate the rules for a default value: first as in an update, then as in a create.
+
+        In the first evaluation, the old value is the default itself. If it finds an error, there is
+        no second evaluation.
+        """
         known = len(findings.causes)
         self._check(value, value, path, _Before(), findings)
         if len(findings.causes) == known:
@@ -321,9 +331,9 @@ def _text(rule: Schema) -> str:
 
 
 def _seen(value: Any, schema: cel.CelSchema) -> Any:
-    """Convert a value for CEL.
+    """Convert a value to the form that CEL rules read.
 
-    A value that does not fit its schema becomes an error. A rule gets this error when it reads the
+    A value that does not fit its schema becomes an error, which a rule gets when it reads the
     value.
     """
     try:

@@ -174,7 +174,7 @@ class Schema:
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Schema:
-    """Compile the openAPIV3Schema of a version, in which `check_schema` found no error."""
+    """Compile the openAPIV3Schema of a version; `check_schema` must have found no error in it."""
     return Schema(copy.deepcopy(schema))
 
 

@@ -30,7 +30,7 @@ _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean"]
 
 @dataclass(slots=True, eq=False)
 class StructuralSchema:
-    """The structure of one value in a custom resource."""
+    """The structure of one value in a custom resource: its fields, its items and its default."""
 
     type: str = ""
     fields: Mapping[str, StructuralSchema] = field(default_factory=dict)
@@ -40,12 +40,12 @@ class StructuralSchema:
     None if no schema describes them.
     """
     takes_any_key: bool = False
-    """True if the schema sets additionalProperties to any value, even to false."""
+    """True if the schema has the keyword additionalProperties, even with the value false."""
     items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None
     defaults: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields that have a default."""
+    """The fields that have a default, as pairs of the name and the structure of the field."""
     has_defaults: bool = False
     """True if this or an inner schema has a default."""
     preserves: bool = False
@@ -55,7 +55,7 @@ class StructuralSchema:
     has_lists: bool = False
     """True if this or an inner schema has a list of type set or map."""
     listed: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields that are a list of type set or map, or that contain such a list."""
+    """The fields that are or contain a list of type set or map, with their structures."""
     has_embedded: bool = False
     """True if this or an inner schema is an embedded resource."""
 
@@ -64,7 +64,7 @@ class StructuralSchema:
         return self.fields.get(key, self.values)
 
     def within(self) -> Iterator[StructuralSchema]:
-        """Yield the structures directly inside this one: of fields, other values and items."""
+        """Yield the structures of the fields, of the values under other keys, and of the items."""
         yield from self.fields.values()
         if self.values is not None:
             yield self.values
@@ -73,7 +73,7 @@ class StructuralSchema:
 
 
 def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
-    """Read the structure of a schema."""
+    """Build the structure of a schema, including those of the schemas inside it."""
     fields = {name: read_structure(each) for name, each in (schema.get("properties") or {}).items()}
     others, items = schema.get("additionalProperties"), schema.get("items")
     found = StructuralSchema(
@@ -132,7 +132,7 @@ NEW: Final = object()
 
 
 class OldItems:
-    """The items of a list before an update, found by their keys.
+    """The items of a list before an update, to be found by their keys.
 
     Only lists of type map have keys.
     """

@@ -22,7 +22,7 @@ class ObjectConverter(Protocol):
 
     @property
     def calls_functions(self) -> bool:
-        """True if conversions call conversion functions.
+        """True if a conversion of this kind may call conversion functions.
 
         Conversion functions are user code, which may take any time and raise any exception.
         """
@@ -31,7 +31,10 @@ class ObjectConverter(Protocol):
     def convert(self, obj: dict[str, Any], version: str) -> dict[str, Any]: ...
 
     def versions_between(self, source: str, target: str) -> Sequence[str]:
-        """Return the versions through which a conversion from `source` to `target` goes."""
+        """Return the versions between `source` and `target` on the conversion path.
+
+        The list contains neither `source` nor `target`.
+        """
         ...
 
 
@@ -39,7 +42,7 @@ AnyConverter = TypeVar("AnyConverter", bound=ObjectConverter)
 
 
 class ServedConversions(Generic[AnyConverter]):
-    """The converter in this process for each custom kind that has one.
+    """The converters that run in this process: at most one for each custom kind.
 
     When `publish` returns, the server already uses the new converter.
     """
@@ -53,7 +56,7 @@ class ServedConversions(Generic[AnyConverter]):
 
     @property
     def by_kind(self) -> Mapping[tuple[str, str], AnyConverter]:
-        """All converters, by group and kind."""
+        """A mapping of all converters, by group and kind: `("ex.io", "Widget")`."""
         return {(each.group, each.kind): each for each in self._converters.values()}
 
     def publish(self, name: str, converter: AnyConverter | None) -> None:

@@ -48,7 +48,7 @@ _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookCallFailed(PolyverError):
-    """A call of a webhook returned no usable answer; the message states why."""
+    """Raised if a call of a webhook gets no usable answer; the message states why."""
 
 
 def failure(text: str) -> ApiError:
@@ -80,9 +80,9 @@ class ConversionRequest:
 
     @property
     def body(self) -> bytes:
-        """Encode the review.
+        """Encode the ConversionReview for the webhook.
 
-        The object has no resourceVersion, because conversions do not need it.
+        The object in it has no resourceVersion, because conversions do not need it.
         """
         metadata = self.obj.get("metadata")
         sent = self.obj
@@ -98,7 +98,7 @@ class ConversionRequest:
 
     @property
     def source(self) -> str:
-        """The beginning of every error message about this request."""
+        """The text with which every error message about this request begins."""
         return source_of(self.obj)
 
     def converted(self, body: bytes) -> Object:
@@ -157,7 +157,7 @@ def source_of(obj: Object) -> str:
 
 
 def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
-    """Raise an error if a converted object does not have the desired version and its old kind."""
+    """Raise an error if a converted object has another version than `wanted`, or another kind."""
     if version != wanted:
         problem = f"invalid groupVersion (expected {wanted}, received {version})"
     elif kind != original.get("kind"):

@@ -38,7 +38,7 @@ class WebhookResponse:
 
 
 def problem_of(answer: WebhookResponse) -> str:
-    """Return the error message for a response that cannot contain a review; "" if it can.
+    """Return the error message for a response with an error status or an empty body; otherwise "".
 
     >>> problem_of(WebhookResponse(503))
     'the server is currently unable to handle the request'
@@ -52,10 +52,7 @@ def problem_of(answer: WebhookResponse) -> str:
 
 
 def retry_after(answer: WebhookResponse) -> int | None:
-    """Return the seconds after which the webhook wants to be called again.
-
-    Return None if it does not want that.
-    """
+    """Return the seconds after which the webhook wants to be called again; None if it does not."""
     if answer.status != 429 and answer.status < 500:
         return None
     try:

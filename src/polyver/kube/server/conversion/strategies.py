@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 class ConversionStrategy(Protocol):
-    """Converts objects of a kind between versions."""
+    """A strategy of conversion: it converts objects of one kind between versions."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         """Build the object in another version; raise ApiError if the conversion fails.
@@ -114,7 +114,7 @@ def _renamed(obj: Object, api_version: str) -> Object:
 
 
 async def in_turn(obj: Object, work: Callable[[], T]) -> T:
-    """Run work on an object on the event loop, or in a worker thread if the object is large."""
+    """Run work on an object and return its result; if the object is large, in a worker thread."""
     return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 

@@ -75,7 +75,7 @@ def _is_port(text: str) -> bool:
 
 
 class _Stopped(Exception):
-    """A call failed. `begun` is True if the headers of the answer had already been received."""
+    """Raised if a call fails; `begun` is True if the headers of the answer had been received."""
 
     def __init__(self, text: str, *, begun: bool = False) -> None:
         super().__init__(text)
@@ -329,7 +329,7 @@ class _Connection:
                 await self.writer.wait_closed()
 
     async def receive(self, call: _Call) -> WebhookResponse:
-        """Receive one response."""
+        """Receive the response to a request, and return it."""
         parser = httptools.HttpResponseParser(call)
         while True:
             data = await self.reader.read(_CHUNK)

@@ -41,7 +41,7 @@ def is_established(definition: Mapping[str, Any]) -> bool:
 
 
 def with_condition(definition: Object, condition: Object, now: str) -> Object:
-    """Return a CRD with one of its conditions set."""
+    """Return a CRD in which one condition in the status has been added or replaced."""
     status = definition.get("status") or {}
     conditions = set_condition(status.get("conditions") or [], condition, now)
     return definition | {"status": status | {"conditions": conditions}}
@@ -55,7 +55,7 @@ _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 @dataclass(frozen=True, slots=True)
 class _Approval:
-    """The condition that reports the approval annotation of a CRD: its reason and its message."""
+    """The reason and the message of the condition that reports a CRD's approval annotation."""
 
     reason: str
     text: str
@@ -96,7 +96,7 @@ def _is_url(text: str) -> bool:
 
 
 def check_approval(new: Object, old: Object | None) -> Iterable[Cause]:
-    """Yield the problem of the approval annotation, unless the old CRD had the same problem."""
+    """Yield the problem of the approval annotation, unless the CRD had the same problem before."""
     group, annotations = new["spec"]["group"], new["metadata"].get("annotations") or {}
     found = _approval(group, annotations)
     before = _approval(group, old["metadata"].get("annotations") or {}) if old else None
@@ -125,7 +125,7 @@ class NamesInUse:
         return changed
 
     def forget(self, key: str) -> list[str]:
-        """Free the names of a deleted CRD, and return the keys of the other CRDs of its group."""
+        """Free the names of a deleted CRD; return the store keys of the other CRDs in its group."""
         for group, known in list(self._by_group.items()):
             if known.pop(key, None) is not None:
                 if not known:
@@ -172,8 +172,8 @@ def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
 def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Object]:
     """Build the conditions NamesAccepted and Established.
 
-    `conflict` has the reason and message of a conflict. An established CRD stays established after
-    a conflict.
+    `conflict` has the reason and the message of a name conflict; None means that there is none. A
+    CRD that is already established stays established after a conflict.
     """
     if conflict:
         first = made("NamesAccepted", "False", *conflict)
@@ -186,9 +186,9 @@ def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Obj
 
 
 def _given(definition: Object, in_use: NamesInUse) -> tuple[Object, tuple[str, str] | None]:
-    """Return the accepted names of a CRD, and the last conflict as a reason and a message.
+    """Return the accepted names of a CRD, and the last name conflict as a reason and a message.
 
-    The conflict is None if no other CRD has any of the names.
+    The conflict is None if no other CRD of the group has any of the names.
     """
     spec, had = definition["spec"], definition["status"]["acceptedNames"]
     wanted, got = spec["names"], dict(had)
@@ -232,7 +232,7 @@ def required_names(names: Mapping[str, Any]) -> Iterable[Cause]:
 
 
 def check_names(names: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    """Yield the problems of the names in a spec or a status."""
+    """Yield the problems of the names of a CRD, in its spec or in its status (`path`)."""
     for field in ("plural", "singular"):
         yield from _check_label(names.get(field) or "", f"{path}.{field}")
     for field in ("kind", "listKind"):

@@ -78,7 +78,7 @@ _NOT_OURS = made(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The resources that are served for a CRD, and the data of the CRD that determines them."""
+    """The resources that are served for a CRD, and the properties of the CRD that define them."""
 
     served_parts: object
     going: bool
@@ -86,7 +86,7 @@ class _Served:
     watches: set[StoreWatch]
 
     async def close(self) -> None:
-        """Close the conversion of the kind, which may have open connections to a webhook."""
+        """Close the kind's conversion strategy, which may have open connections to a webhook."""
         for resource in self.resources[:1]:
             if isinstance(resource.conversion, CustomConversion):
                 await resource.conversion.close()
@@ -121,7 +121,7 @@ class Definitions:
         self._retired: set[asyncio.Task[None]] = set()
         server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
-        """For deleted CRDs, by their store keys: the revision at which all objects were deleted."""
+        """For deleted CRDs, by their store keys: the revision when all objects had been deleted."""
 
     def load(self) -> None:
         """Serve the kinds whose CRDs were established before the server started."""
@@ -147,7 +147,7 @@ class Definitions:
                 await served.close()
 
     def _retire(self, served: _Served) -> None:
-        """Close replaced resources some time later, because running requests still use them."""
+        """Close the conversion of replaced resources later: running requests may still use it."""
         task = asyncio.create_task(_closed_later(served))
         self._retired.add(task)
         task.add_done_callback(self._retired.discard)
@@ -210,7 +210,10 @@ class Definitions:
         return [key for key in self._names.group(group) if key in self._waiting]
 
     def _forget(self, key: str) -> list[str]:
-        """Stop serving the kind of a deleted CRD; return the keys of CRDs that wait for names."""
+        """Stop serving the kind of a deleted CRD, and free its names.
+
+        Return the store keys of the CRDs that wait for names in the same group.
+        """
         if gone := self._served.pop(key, None):
             self._server.catalogue.replace(gone.resources, [])
             self._retire(gone)
@@ -219,7 +222,10 @@ class Definitions:
         return [each for each in self._names.forget(key) if each in self._waiting]
 
     def _converted_otherwise(self, name: str) -> None:
-        """Serve the kind of the CRD with this name with its new converter in this process."""
+        """Serve the kind of a CRD again, because its converter in this process was set or removed.
+
+        `name` is the name of the CRD.
+        """
         if f"{_PREFIX}{name}" in self._served:
             entry = self._server.store.get(f"{_PREFIX}{name}")
             if entry is not None:
@@ -262,7 +268,10 @@ class Definitions:
         return [each for each in made if not self._is_reserved(each)]
 
     def _is_builtin(self, definition: Object) -> bool:
-        """Report whether the objects of a CRD's kind have the store prefix of a built-in kind."""
+        """Report whether a CRD has the group and the plural name of a built-in kind.
+
+        Its objects would then have the same keys in the store as those of the built-in kind.
+        """
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
         return any(
             (each.kind.group, each.kind.plural) == (group, plural)
@@ -271,7 +280,10 @@ class Definitions:
         )
 
     def _is_reserved(self, resource: ServedResource) -> bool:
-        """Report whether a group version has built-in kinds; CRDs cannot add kinds to it."""
+        """Report whether the group version of a resource has built-in kinds.
+
+        A CRD cannot add a kind to such a group version.
+        """
         wanted = resource.kind.api_version
         return any(
             each.kind.api_version == wanted
@@ -282,7 +294,7 @@ class Definitions:
     # In managedFields, the server itself is the owner of the status that it writes.
 
     async def _write(self, entry: StoreEntry, new: Object, *, delete: bool = False) -> bool:
-        """Write the new state of a CRD. With `delete`, delete the CRD.
+        """Store the new state of a CRD; with `delete`, delete the CRD.
 
         Return False if the CRD has changed since it was read. The watch then reports the change,
         and the CRD is processed again.
@@ -341,7 +353,7 @@ class Definitions:
     async def _report_condition(self, key: str, condition: Object) -> bool:
         """Set a condition of a CRD.
 
-        Return False if the CRD is not, or no longer, waiting for its cleanup.
+        Return False if the CRD has no cleanup to do, or no longer exists.
         """
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
@@ -353,9 +365,9 @@ class Definitions:
         return False
 
     async def _empty(self, key: str) -> Object:
-        """Delete all objects of a kind and wait until they are deleted.
+        """Delete all objects of a CRD's kind, and wait until they are deleted.
 
-        Return the condition that reports the result.
+        Return the condition of the CRD that reports the result.
         """
         store, entry = self._server.store, self._server.store.get(key)
         definition = _decoder.decode(entry.value) if entry else {}
@@ -396,7 +408,10 @@ class Definitions:
                 return
 
     async def _sweep(self, entry: StoreEntry) -> None:
-        """Delete objects that were stored after the cleanup of an earlier CRD of the same name."""
+        """Delete leftover objects of an earlier CRD with the same name as this CRD.
+
+        They were stored after the cleanup of the earlier CRD, and before this CRD was created.
+        """
         since = self._emptied.get(entry.key)
         if since is None or entry.created <= since:
             return
@@ -426,12 +441,12 @@ def _is_refused(condition: Object) -> bool:
 
 
 def _is_going(definition: Object) -> bool:
-    """Report whether a CRD is being deleted and its objects must still be deleted."""
+    """Report whether a CRD is being deleted, but its objects are not all deleted yet."""
     metadata = definition["metadata"]
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
 def _served_parts(definition: Object) -> tuple[object, ...]:
-    """Return the data of a CRD that determines how its kind is served."""
+    """Return the properties of a CRD that determine how its kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

@@ -26,7 +26,7 @@ from polyver.kube.store import StoreEntry
 __all__ = ["DroppedVersions"]
 
 _SOME: Final = 200
-"""The number of objects that are checked before other requests are answered."""
+"""The number of objects that are checked at a time; in between, other requests can run."""
 _NAMED: Final = 3
 
 
@@ -51,12 +51,12 @@ _decode = msgspec.json.Decoder(_Stored).decode
 
 @dataclass(slots=True)
 class _Needs:
-    """The objects and field managers that need one version."""
+    """The stored objects, and the managers in managedFields, that need one removed version."""
 
     stored: list[str] = field(default_factory=list)
     """The names of objects that are stored in the version."""
     owned: list[str] = field(default_factory=list)
-    """The names of objects whose managedFields name the version."""
+    """The names of objects that have a managedFields entry in the version."""
     managers: set[str] = field(default_factory=set)
 
     def note(self, obj: _Stored, api_version: str) -> None:
@@ -82,10 +82,10 @@ class _Needs:
 
 
 class DroppedVersions:
-    """The admission link that refuses to remove a version from a CRD while it is needed.
+    """The admission link that refuses to remove a version from a CRD while it is still needed.
 
-    A version is needed by stored objects, by managedFields, or by the path of a Conversion between
-    two other versions.
+    A version is needed if objects are stored in it, if managedFields name it, or if a conversion
+    between two other versions leads through it.
     """
 
     def __init__(self, server: ServerContext) -> None:
@@ -134,9 +134,9 @@ class DroppedVersions:
 
 
 def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
-    """Yield a message for each removed version that a conversion path needs.
+    """Yield a message for each removed version through which a conversion still leads.
 
-    These are the conversion paths between two versions that stay in the CRD (`staying`).
+    Only conversions between two versions that stay in the CRD (`staying`) count.
     """
     known = [each for each in converter.versions if each in staying]
     reported = set()

@@ -171,7 +171,7 @@ _PRESERVED = "spec.preserveUnknownFields"
 
 
 class DefinitionRules(KindRules):
-    """The rules of CustomResourceDefinitions."""
+    """Rules for writes and deletions of CRDs: defaults, server fields, checks and warnings."""
 
     unconditional = False
     counts = True
@@ -223,7 +223,7 @@ class DefinitionRules(KindRules):
     def held(self, obj: Object) -> bool:
         """Report whether a CRD must stay after a DELETE, because its objects must be deleted first.
 
-        The first DELETE then only marks the CRD for deletion.
+        The DELETE then only marks the CRD for deletion.
         """
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
@@ -240,7 +240,7 @@ class DefinitionRules(KindRules):
 
 
 def _named(names: Mapping[str, Any]) -> Object:
-    """Set missing names of a CRD that follow from the kind: `singular` and `listKind`."""
+    """Return the names of a CRD, with `singular` and `listKind` derived from `kind` if missing."""
     kind = names.get("kind") or ""
     implied = {"singular": kind.lower(), "listKind": f"{kind}List"} if kind else {}
     return {**names} | {field: names.get(field) or name for field, name in implied.items()}
@@ -259,9 +259,9 @@ def _converted(conversion: Mapping[str, Any] | None) -> Object:
 
 
 def _stored(spec: Mapping[str, Any]) -> list[str]:
-    """Return a list with the name of the storage version.
+    """Return the name of the storage version as a list, for `status.storedVersions`.
 
-    If several versions are marked as the storage version, the list has the first of them.
+    If several versions are marked as the storage version, the list has only the first of them.
     """
     return [each["name"] for each in spec.get("versions") or () if each["storage"]][:1]
 
@@ -372,7 +372,7 @@ def _may_have_any_ca(old: Object) -> bool:
 
 
 def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
-    """Compile the schemas of a CRD if `causes` is empty; return `causes`.
+    """Compile the schemas of a CRD if it has no errors (`causes`) so far; return `causes`.
 
     If a schema cannot be compiled, raise an error: the kind could not be served, so the CRD must
     not be stored.

@@ -30,7 +30,7 @@ class DefinitionVersions:
     """The versions of a CRD, and the fields that are the same in all versions."""
 
     given: Sequence[Object] | None
-    """The versions without the fields in `shared`; empty or None if the CRD has no versions."""
+    """The versions, without the fields in `shared`; None or empty if the CRD has no versions."""
     shared: Object
 
     @classmethod
@@ -51,7 +51,7 @@ class DefinitionVersions:
                 yield required(f"spec.versions[{number}].schema.openAPIV3Schema")
 
     def check_each(self) -> Iterable[Cause]:
-        """Yield the problems of each version."""
+        """Yield the problems of each version, such as an invalid name or an invalid schema."""
         for number, version in enumerate(self.given or ()):
             path, name = f"spec.versions[{number}]", version["name"]
             if problems := dns_1035_label_problems(name):
@@ -87,7 +87,7 @@ class DefinitionVersions:
         return Cause("spec.versions", f"Invalid value: {shown}: {problem}")
 
     def check_shared(self) -> Iterable[Cause]:
-        """Yield the problems of the fields that all versions share."""
+        """Yield the problems of the fields in `shared`, with paths such as `spec.validation`."""
         schema = _schema(self.shared)
         if schema is not None:
             status = any(map(_has_status, (self.shared, *(self.given or ()))))

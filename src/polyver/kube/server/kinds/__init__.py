@@ -91,7 +91,7 @@ _RULE_CLASSES: Mapping[str, type[BuiltinRules]] = {
     "storageclasses.storage.k8s.io": StorageClassRules,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
-"""The class of rules for each resource.
+"""The class of rules for each resource, by plural name and group.
 
 A built-in kind that is not here has defaults, but no checks.
 """
@@ -193,7 +193,7 @@ def _shape_in(api_version: str, kind: str) -> Shape:
 
 
 def _stored(kind: ResourceKind) -> ResourceKind:
-    """Return the kind in the version in which it is stored.
+    """Return the kind in the version in which its objects are stored.
 
     Events are stored in the core group, and autoscalers in v2.
     """

@@ -31,7 +31,7 @@ _RANGE = f"The range of valid ports is {_FIRST_PORT}-{_LAST_PORT}"
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """A range of IP addresses or of ports, from which Services get free values."""
+    """A range of IP addresses or of ports, from which each Service gets values of its own."""
 
     name: str
     numbers: range
@@ -56,7 +56,7 @@ _PORTS = _Pool("a nodePort", range(_FIRST_PORT, _LAST_PORT + 1), str)
 
 
 class ServiceAddresses:
-    """The admission link that allocates the addresses and ports that a Service does not set.
+    """The admission link that allocates the cluster IPs and node ports that a Service does not set.
 
     It refuses a Service that sets an address or a port of another Service.
     """

@@ -18,9 +18,9 @@ _NEEDED = "must populate information for the given metric source"
 
 
 class AutoscalerRules(BuiltinRules):
-    """The rules of HorizontalPodAutoscalers.
+    """Rules for writes of HorizontalPodAutoscalers: defaults and checks.
 
-    An object in v1 is converted to v2 before it is checked.
+    An object in v1 gets the same defaults and checks as the same object in v2.
     """
 
     def default(self, obj: Object) -> None:

@@ -35,7 +35,7 @@ class _Plan:
         return bool(self.fixed or self.computed or self.fields or self.items)
 
     def apply(self, value: Any) -> Any:
-        """Return a copy of a value with defaults for fields that are missing or null."""
+        """Return a copy of a value in which missing and null fields have their defaults."""
         if isinstance(value, list):
             return [self.items.apply(each) for each in value] if self.items else value
         if not isinstance(value, dict):
@@ -51,7 +51,10 @@ class _Plan:
 
 
 def defaults_of(shape: Shape) -> Callable[[Object], Object]:
-    """Build a Python function that returns a copy of an object with the defaults of its shape."""
+    """Build a function that returns a copy of an object with defaults.
+
+    The types in the shape determine the defaults.
+    """
     plan = _plan(shape, frozenset())
     return plan.apply
 
@@ -75,10 +78,9 @@ _known: dict[int, str] = {}
 
 
 def _names() -> Mapping[int, str]:
-    """Return the names of all types with defaults.
+    """Return the names of all types with defaults, by the `id` of the mapping `Shape.fields`.
 
-    The key is the `id` of the mapping `Shape.fields`. All shapes of a type share this mapping, so
-    its `id` identifies the type.
+    All shapes of a type share this mapping, so its `id` identifies the type.
     """
     if not _known:
         _known.update({id(_shape(name).fields): name for name in {*FIXED, *COMPUTED}})
@@ -92,9 +94,9 @@ def _shape(name: str) -> Shape:
 
 
 class BuiltinRules(KindRules):
-    """The rules of a built-in kind: defaults in every write, and the first status of a new object.
+    """The base of the rules for writes of a built-in kind.
 
-    Subclasses add checks.
+    It sets defaults in every write, and the initial status of a new object. Subclasses add checks.
     """
 
     status_keeps: tuple[str, ...] | None = ()
@@ -111,7 +113,7 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _first_status(self) -> Object:
-        """The status that a new object gets."""
+        """The status that a new object gets from the server."""
         empty = decode_typed({}, shape_of(self.kind.group, self.kind.version, self.kind.kind))
         status: Object = empty.value.get("status", {})
         return status
@@ -134,12 +136,12 @@ class BuiltinRules(KindRules):
     def default(self, obj: Object) -> None:
         """Set defaults in an object.
 
-        Values inside the object are replaced, so the old values do not change.
+        Mappings and lists inside the object are replaced by copies, so the originals do not change.
         """
         obj |= self._fill(obj)
 
     def begin(self, obj: Object) -> None:
-        """Set the fields of a new object that only this kind has. This base class sets none."""
+        """Set fields of a new object that other kinds do not have. This base class sets none."""
 
     def keep(self, obj: Object, old: Object) -> None:
         """Restore the fields that an update must not change. This base class restores none."""

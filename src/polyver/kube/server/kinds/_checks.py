@@ -47,7 +47,7 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def in_structure(cause: Cause, value: object) -> Cause:
-    """Replace the null in the message of an error by `value` as JSON.
+    """In the message of an error, replace `value: null` by `value: ` and `value` as JSON.
 
     The fields of `value` must have the order in which kube-apiserver prints its Go structure.
     """
@@ -145,7 +145,10 @@ _PERCENT = re.compile("[0-9]+%")
 
 
 def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cause]:
-    """Yield the problems of a number or a percentage. With `most`, more than 100 % is an error."""
+    """Yield the problems of a number, which must not be negative, or of a percentage such as `25%`.
+
+    With `most`, a percentage of more than 100 % is an error.
+    """
     if isinstance(value, int) and value < 0:
         yield invalid_field(field, value, "must be greater than or equal to 0")
     if not isinstance(value, str):
@@ -159,9 +162,9 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 
 
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
-    """Yield an error if an immutable value changed.
+    """Yield an error if the immutable field `field` changed from `old` to `new`.
 
-    The error shows `value`, by default the new value.
+    The error shows `value`, by default the new value. An empty value counts as a missing value.
     """
     if (new or None) != (old or None):
         shown_value = new if value is ... else value
@@ -213,12 +216,12 @@ def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
 
 
 def in_order(value: Object, *names: str) -> Object:
-    """Return the fields `names` of a mapping in this order, which error messages show."""
+    """Return a mapping with only the fields `names`, in this order, for an error message."""
     return {name: value[name] for name in names if name in value}
 
 
 def selector_shown(selector: Object | None) -> Object | None:
-    """Return a label selector with its fields in the order that error messages show."""
+    """Return a label selector with its fields in the order of kube-apiserver's error messages."""
     if selector is None:
         return None
     found = in_order(selector, "matchLabels", "matchExpressions")

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets: keys, sizes and immutability."""
+"""Rules for writes of ConfigMaps and Secrets: keys, sizes and immutability."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _IMMUTABLE = "field is immutable when `immutable` is set"
 
 
 class ConfigMapRules(KindRules):
-    """The rules of ConfigMaps: no key may be in both `data` and `binaryData`."""
+    """Checks for writes of ConfigMaps: keys, total size, and changes of an immutable ConfigMap.
+
+    A key must not be in both `data` and `binaryData`.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
@@ -41,7 +44,10 @@ class ConfigMapRules(KindRules):
 
 
 class SecretRules(KindRules):
-    """The rules of Secrets: some types of Secrets need certain keys."""
+    """Rules for writes of Secrets: the type, keys, total size and changes of an immutable Secret.
+
+    For some types, such as `kubernetes.io/tls`, certain keys are required.
+    """
 
     _needed: Mapping[str, tuple[str, ...]] = {
         "kubernetes.io/dockercfg": (".dockercfg",),

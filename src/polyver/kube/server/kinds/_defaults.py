@@ -110,7 +110,11 @@ FIXED: Mapping[str, Object] = {
 
 
 def _pull_policy(container: Object) -> Object:
-    """Compute the default pull policy: Always for the tag `latest`, otherwise IfNotPresent."""
+    """Return the default pull policy, or {} if the container has a pull policy already.
+
+    It is Always for an image with the tag `latest` or with neither tag nor digest, otherwise
+    IfNotPresent.
+    """
     return _pulled(container, "imagePullPolicy", container.get("image") or "")
 
 

@@ -1,4 +1,4 @@
-"""Events, which two API groups serve in two formats, and Leases."""
+"""Rules for writes of Leases and of Events, which two API groups serve in two formats."""
 
 from __future__ import annotations
 
@@ -72,7 +72,11 @@ def _to_core(obj: Object) -> Object:
 
 
 class EventRules(KindRules):
-    """The rules of Events. An Event must be in the namespace of the object to which it refers."""
+    """Checks for writes of Events.
+
+    An Event must be in the namespace of the object to which it refers, or in the namespace
+    `default` if the reference names no namespace.
+    """
 
     creates_on_update = True
 
@@ -99,7 +103,7 @@ class EventRules(KindRules):
 
 
 def _new_problems(event: Object) -> list[Cause]:
-    """Return the problems that are errors only in the group events.k8s.io."""
+    """Return the problems that are errors in the group events.k8s.io, but not in the core group."""
     causes: list[Cause] = []
     if not event.get("eventTime"):
         causes.append(required("eventTime"))
@@ -110,9 +114,10 @@ def _new_problems(event: Object) -> list[Cause]:
 
 
 def event_fields(*, core: bool) -> Mapping[str, Callable[[Object], str]]:
-    """Return the fields that a field selector for Events may name, with functions for their values.
+    """Return the fields that a field selector for Events may name.
 
-    With `core`, the names are those of the core group, otherwise those of events.k8s.io.
+    Each field is mapped to a function that returns its value for an Event. With `core`, the names
+    are those of the core group, otherwise those of events.k8s.io.
     """
     about = "involvedObject" if core else "regarding"
     inner = "kind namespace name uid apiVersion resourceVersion fieldPath".split()
@@ -139,7 +144,10 @@ def _source(source: str, reporter: str) -> Callable[[Object], str]:
 
 
 class LeaseRules(KindRules):
-    """The rules of Leases. A PUT may create a Lease; an update must contain the resourceVersion."""
+    """Rules for writes of Leases.
+
+    A PUT may create a Lease. An update must contain the resourceVersion.
+    """
 
     creates_on_update = True
     unconditional = False

@@ -1,4 +1,4 @@
-"""Rules of Jobs and CronJobs.
+"""Rules for writes of Jobs and CronJobs.
 
 The schedule of a CronJob has five fields, as in `*/5 * * * *`, or is one word such as `@daily`.
 """
@@ -123,7 +123,11 @@ _MOST_LETTERS = 52
 
 
 class JobRules(BuiltinRules):
-    """The rules of Jobs: a Job selects its pods by its own uid, unless manualSelector is set."""
+    """Rules for writes of Jobs.
+
+    Unless `manualSelector` is set, the server sets the selector, so that a Job selects only pods
+    with a label that has the uid of the Job.
+    """
 
     def begin(self, obj: Object) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -245,7 +249,7 @@ def _fixed_part(pod: Object) -> Object:
 
 
 class CronJobRules(BuiltinRules):
-    """The rules of CronJobs. The embedded server checks the schedule, but creates no Jobs."""
+    """Defaults and checks for writes of CronJobs; the embedded server creates no Jobs from them."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_cron(obj["spec"])]

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets, LimitRanges, ResourceQuotas, ServiceAccounts and Nodes."""
+"""Rules for PodDisruptionBudgets, LimitRanges, ResourceQuotas, ServiceAccounts and Nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ __all__ = ["AccountRules", "BudgetRules", "LimitRangeRules", "NodeRules", "Quota
 
 
 class BudgetRules(BuiltinRules):
-    """The rules of PodDisruptionBudgets."""
+    """Defaults and checks for writes of PodDisruptionBudgets.
+
+    For example, `minAvailable` and `maxUnavailable` must not both be set.
+    """
 
     unconditional = False
 
@@ -58,7 +61,10 @@ def _check_budget(spec: Object) -> Iterator[Cause]:
 
 
 class LimitRangeRules(BuiltinRules):
-    """The rules of LimitRanges; the embedded server does not apply them to pods."""
+    """Defaults and checks for writes of LimitRanges.
+
+    The embedded server does not apply LimitRanges to pods.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         kinds: set[str] = set()
@@ -130,7 +136,10 @@ _SCOPES = (
 
 
 class QuotaRules(BuiltinRules):
-    """The rules of ResourceQuotas; the embedded server does not count the used resources."""
+    """Defaults and checks for writes of ResourceQuotas.
+
+    The embedded server does not count the used resources.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_quota(obj["spec"])]
@@ -160,7 +169,10 @@ def _check_quota(spec: Object) -> Iterator[Cause]:
 
 
 class AccountRules(BuiltinRules):
-    """The rules of ServiceAccounts. Of a reference to a Secret, only the name is kept."""
+    """Rules for writes of ServiceAccounts.
+
+    Of each reference to a Secret in `secrets`, only the name is stored.
+    """
 
     def begin(self, obj: Object) -> None:
         _keep_names(obj)
@@ -180,9 +192,10 @@ _NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedu
 
 
 class NodeRules(BuiltinRules):
-    """The rules of Nodes.
+    """Rules for writes of Nodes.
 
-    A client may create a Node with its status; a new Node gets a not-ready taint.
+    A client may create a Node together with its status. The server adds the taint
+    `node.kubernetes.io/not-ready` to a new Node.
     """
 
     brings_status = True

@@ -1,4 +1,4 @@
-"""Rules of Namespaces, and the check of the namespace before an object is created in it."""
+"""Rules for writes of Namespaces, and the check that an object's namespace can get new objects."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _UNDELETABLE = ("default", "kube-system", "kube-public")
 
 
 class NamespaceRules(KindRules):
-    """The rules of Namespaces.
+    """Rules for writes and deletions of Namespaces.
 
-    A deleted namespace stays until the namespace controller has deleted all objects in it.
+    After a DELETE, a Namespace stays until the namespace controller has deleted all objects in it.
     """
 
     name_problems = staticmethod(dns_label_problems)

@@ -1,4 +1,4 @@
-"""Rules of Ingresses, IngressClasses, NetworkPolicies, EndpointSlices and Endpoints."""
+"""Rules for Ingresses, IngressClasses, NetworkPolicies, EndpointSlices and Endpoints."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PATHS = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 class IngressRules(BuiltinRules):
-    """The rules of Ingresses."""
+    """Defaults and checks for writes of Ingresses: backends, rules and TLS."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_ingress(obj["spec"])]
@@ -149,7 +149,7 @@ def _check_backend_service(path: str, service: Object) -> Iterator[Cause]:
 
 
 class IngressClassRules(BuiltinRules):
-    """The rules of IngressClasses."""
+    """Defaults and checks for writes of IngressClasses, whose controller is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         controller = (obj.get("spec") or {}).get("controller") or ""
@@ -181,7 +181,10 @@ def _check_parameters(path: str, parameters: Object | None) -> Iterator[Cause]:
 
 
 class NetworkPolicyRules(BuiltinRules):
-    """The rules of NetworkPolicies."""
+    """Defaults and checks for writes of NetworkPolicies.
+
+    The embedded server does not apply NetworkPolicies.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_policy(obj["spec"]), *_check_networks(obj["spec"])]
@@ -206,7 +209,10 @@ def _check_policy(spec: Object) -> Iterator[Cause]:
 
 
 def _check_networks(spec: Object) -> Iterator[Cause]:
-    """Yield an error for each IP block without a CIDR. kube-apiserver checks this last."""
+    """Yield an error for each IP block without a CIDR.
+
+    As in kube-apiserver, these errors come after all other errors of a NetworkPolicy.
+    """
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(spec.get(side) or ()):
             for index, peer in enumerate(rule.get(peers) or ()):
@@ -274,7 +280,7 @@ _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 
 
 class EndpointSliceRules(BuiltinRules):
-    """The rules of EndpointSlices."""
+    """Defaults and checks for writes of EndpointSlices, whose addressType is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         kind = obj.get("addressType") or ""
@@ -327,7 +333,7 @@ def _check_endpoint(path: str, endpoint: Object, kind: str) -> Iterator[Cause]:
 
 
 class EndpointsRules(BuiltinRules):
-    """The rules of Endpoints, the deprecated predecessor of EndpointSlices."""
+    """Defaults and checks for writes of Endpoints, the deprecated predecessor of EndpointSlices."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes: list[Cause] = []

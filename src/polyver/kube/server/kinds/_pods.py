@@ -1,6 +1,6 @@
-"""Rules of Pods and pod templates: fields that the server sets, validation, allowed changes.
+"""Rules for Pods and pod templates: fields that the server sets, checks, allowed changes.
 
-The first half of the module validates the fields for scheduling and DNS.
+The first half of the module checks the fields for scheduling and DNS.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def _check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield an error for each host port of a pod with `hostNetwork` that is not the container port.
+    """With `hostNetwork`, yield an error for each host port that is not its container port.
 
     A missing host port is no error, because it gets its default later.
     """
@@ -209,7 +209,10 @@ _MOST_SECONDS = 2**31 - 1
 
 
 class PodRules(BuiltinRules):
-    """The rules of Pods. All Pods stay pending, because the embedded server has no kubelet."""
+    """Rules for writes of Pods.
+
+    All Pods stay pending, because the embedded server has no kubelet.
+    """
 
     status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 
@@ -257,7 +260,10 @@ class PodRules(BuiltinRules):
 
 
 def _tolerating(spec: Object) -> Object:
-    """Add the default tolerations: a pod stays 300 seconds on a node that does not respond."""
+    """Add the two default tolerations to a pod, if it has no other tolerations for these taints.
+
+    With them, the pod stays for 300 seconds on a node that is not ready or unreachable.
+    """
     given = spec.get("tolerations") or []
     added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
     return spec | {"tolerations": [*given, *added]}
@@ -275,7 +281,7 @@ def _tolerated(key: str) -> Object:
 
 
 def quality(spec: Object) -> str:
-    """Compute the QoS class of a pod."""
+    """Compute the QoS class of a pod: Guaranteed, Burstable or BestEffort."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [each.get("resources") or {} for each in containers]
     sides = [

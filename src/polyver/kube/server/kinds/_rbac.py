@@ -1,6 +1,6 @@
-"""Rules of Roles and RoleBindings.
+"""Rules for writes of Roles and RoleBindings.
 
-The embedded server stores them, but authorization ignores them.
+The embedded server stores these objects, but does not use them for authorization.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Rbac(BuiltinRules):
 
 
 class RoleRules(_Rbac):
-    """The rules of Roles and ClusterRoles."""
+    """Defaults and checks for writes of Roles and ClusterRoles."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         rules = obj.get("rules") or []
@@ -76,7 +76,10 @@ def _check_aggregation(rule: Object | None) -> Iterator[Cause]:
 
 
 class BindingRules(_Rbac):
-    """The rules of RoleBindings and ClusterRoleBindings, whose roleRef is immutable."""
+    """Defaults and checks for writes of RoleBindings and ClusterRoleBindings.
+
+    The roleRef is immutable.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_role(obj["roleRef"], namespaced=self._namespaced)]

@@ -1,4 +1,7 @@
-"""Rules of APIServices; the embedded server does not forward requests to other servers."""
+"""Rules for writes of APIServices.
+
+The embedded server stores APIServices, but does not forward requests to other servers.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ _HIGHEST_PORT = 65535
 
 
 class RegistrationRules(BuiltinRules):
-    """The rules of APIServices.
+    """Rules for writes of APIServices.
 
-    An APIService states the priorities and the Service of a group version.
+    An APIService registers a version of a group: its priorities, and the Service that serves it if
+    this server does not.
     """
 
     name_problems = staticmethod(path_segment_problems)
@@ -44,7 +48,10 @@ class RegistrationRules(BuiltinRules):
 
 
 def availability(spec: Object) -> Object:
-    """Build the condition Available. It is True only if this server itself serves the version."""
+    """Build the condition Available of an APIService.
+
+    It is True if this server itself serves the version. It is False if the spec names a Service.
+    """
     condition = {"type": "Available"}
     if spec.get("service") is None:
         text = "Local APIServices are always available"

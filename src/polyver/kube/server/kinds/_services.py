@@ -1,4 +1,4 @@
-"""Rules of Services: types, ports, and the fields that depend on the type."""
+"""Rules for writes of Services: types, ports, and the fields that depend on the type."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def needs_node_ports(spec: Object) -> bool:
 
 
 class ServiceRules(BuiltinRules):
-    """The rules of Services; `ServiceAddresses` allocates cluster IPs and node ports later."""
+    """Rules for writes of Services.
+
+    They do not allocate cluster IPs and node ports: `ServiceAddresses` does this after all checks.
+    """
 
     name_problems = staticmethod(dns_label_problems)
 
@@ -90,7 +93,10 @@ def _has_address(spec: Object) -> bool:
 
 
 def _paired(spec: Object, before: Object) -> Object:
-    """Make clusterIP the first item of clusterIPs, if a client set or changed only clusterIP."""
+    """Make clusterIP the first item of clusterIPs, if a client set or changed only clusterIP.
+
+    `before` is the spec before the update, or {} for a new Service.
+    """
     one, many = spec.get("clusterIP"), spec.get("clusterIPs")
     if one and (not many or (many == before.get("clusterIPs") and one != before.get("clusterIP"))):
         return spec | {"clusterIPs": [one, *(many or [])[1:]]}
@@ -98,9 +104,9 @@ def _paired(spec: Object, before: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """Give each port without a node port the node port that the same port had before.
+    """Give each port without a node port the node port that this port had before the update.
 
-    A port is the same if its protocol and its number are the same.
+    A port is identified by its protocol and its number.
     """
     if not (needs_node_ports(spec) and needs_node_ports(before)):
         return
@@ -194,7 +200,7 @@ def _check_affinity(path: str, spec: Object) -> Iterator[Cause]:
 
 
 def _check_balancing(spec: Object) -> Iterator[Cause]:
-    """Yield the problems of fields that only load balancers use."""
+    """Yield the problems of the fields that only a Service of type LoadBalancer may have."""
     balanced = spec.get("type") == "LoadBalancer"
     for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
         if not balanced and spec.get(name) is not None:

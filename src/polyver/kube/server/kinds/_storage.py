@@ -1,4 +1,4 @@
-"""Rules of PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
+"""Rules for writes of PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _KEPT = (
 
 
 class ClaimRules(BuiltinRules):
-    """The rules of PersistentVolumeClaims. The embedded server provides no volumes for them.
+    """Rules for writes of PersistentVolumeClaims. The embedded server provides no volumes for them.
 
-    kube-apiserver adds a finalizer, which a controller removes later. There is no such controller
-    here, so this finalizer is not added.
+    kube-apiserver adds a finalizer to a claim, which a controller removes later. The embedded
+    server has no such controller, so it does not add this finalizer.
     """
 
     def begin(self, obj: Object) -> None:
@@ -64,7 +64,10 @@ def _paired(spec: Object) -> Object:
 
 
 def _fixed_claim(obj: Object, old: Object) -> Object:
-    """Return the fields of a claim that must not change. A bound claim has fewer such fields."""
+    """Return the fields of a claim that an update must not change.
+
+    `old` is the claim before the update: a bound claim has fewer such fields.
+    """
     spec = obj["spec"]
     # Controllers set the volume of a claim, and set the storage class if it is missing.
     free = [name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)]
@@ -105,7 +108,10 @@ _SOURCES = """
 
 
 class VolumeRules(BuiltinRules):
-    """The rules of PersistentVolumes. Their volume source is immutable."""
+    """Defaults and checks for writes of PersistentVolumes.
+
+    The volume source and the volume mode are immutable.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_volume(obj["spec"])]
@@ -154,7 +160,10 @@ def _check_capacity(field: str, quantity: str) -> Iterator[Cause]:
 
 
 class StorageClassRules(BuiltinRules):
-    """The rules of StorageClasses. Most of their fields are immutable."""
+    """Defaults and checks for writes of StorageClasses, of which four fields are immutable.
+
+    These are `parameters`, `provisioner`, `reclaimPolicy` and `volumeBindingMode`.
+    """
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_class(obj)]

@@ -175,9 +175,9 @@ def _check_empty(path: str, source: Object) -> Iterator[Cause]:
 
 
 def _check_downward_api(path: str, source: Object) -> Iterator[Cause]:
-    """Yield the problems of a downward API source.
+    """Yield the problems of a volume source of the type downward API.
 
-    As in kube-apiserver, errors name the source, not the item.
+    As in kube-apiserver, the field paths in errors do not name the item that has the problem.
     """
     for item in source.get("items") or ():
         if not item.get("path"):

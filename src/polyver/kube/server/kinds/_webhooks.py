@@ -33,7 +33,7 @@ _URL = "desired format: https://host[/path]"
 
 
 class WebhookRules(BuiltinRules):
-    """The rules of MutatingWebhookConfigurations and ValidatingWebhookConfigurations."""
+    """Defaults and checks for writes of mutating and validating webhook configurations."""
 
     unconditional = False
 

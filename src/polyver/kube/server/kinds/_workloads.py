@@ -1,4 +1,4 @@
-"""Rules of Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
+"""Rules for Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class _Workload(BuiltinRules):
-    """The rules that workloads share.
+    """Rules for writes that all kinds of workloads share.
 
     A workload has a pod template, and a selector that must match the labels of the template. The
     selector is immutable.
@@ -141,7 +141,7 @@ def check_counts(status: Object, *names: str) -> Iterator[Cause]:
 
 
 class DeploymentRules(_Workload):
-    """The rules of Deployments, including those of the update strategy."""
+    """Defaults and checks for writes of Deployments."""
 
     status_keeps: tuple[str, ...] | None = ("labels",)
     _word = "deployment"
@@ -192,7 +192,7 @@ def _check_rolling(path: str, rolling: Object) -> Iterator[Cause]:
 
 
 class ReplicaSetRules(_Workload):
-    """The rules of ReplicaSets."""
+    """Defaults and checks for writes of ReplicaSets."""
 
     _word = "deployment"
 
@@ -203,7 +203,11 @@ class ReplicaSetRules(_Workload):
 
 
 class StatefulSetRules(_Workload):
-    """The rules of StatefulSets."""
+    """Defaults and checks for writes of StatefulSets.
+
+    As well as the selector, `serviceName`, `podManagementPolicy` and `volumeClaimTemplates` are
+    immutable.
+    """
 
     name_problems = staticmethod(dns_label_problems)
     _word = "statefulset"
@@ -255,7 +259,10 @@ def _check_stateful_strategy(path: str, strategy: Object) -> Iterator[Cause]:
 
 
 class DaemonSetRules(_Workload):
-    """The rules of DaemonSets; a deprecated annotation states the generation of the template."""
+    """Rules for writes of DaemonSets.
+
+    The server counts the changes of the pod template, in a deprecated annotation.
+    """
 
     _annotation = "deprecated.daemonset.template.generation"
     _word = "daemonset"
@@ -320,7 +327,7 @@ def _check_daemon_strategy(path: str, strategy: Object) -> Iterator[Cause]:
 
 
 class RevisionRules(BuiltinRules):
-    """The rules of ControllerRevisions. Their data is immutable."""
+    """Defaults and checks for writes of ControllerRevisions, whose data is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [] if obj.get("data") is not None else [required("data", "data is mandatory")]

@@ -50,7 +50,7 @@ class RuleWithOperations:
     def matches(
         self, kind: ResourceKind, operation: str, subresource: str, *, namespaced: bool
     ) -> bool:
-        """Report whether the rule matches a request."""
+        """Report whether the rule covers a request with this kind, operation and subresource."""
         return (
             self.scope in ("*", "Namespaced" if namespaced else "Cluster")
             and _has(self.operations, operation)
@@ -105,7 +105,10 @@ class AdmissionWebhook:
 
     @classmethod
     def read(cls, hook: Mapping[str, Any]) -> AdmissionWebhook:
-        """Read a webhook from a stored configuration, which is valid and has its defaults."""
+        """Build an AdmissionWebhook from a webhook in a configuration.
+
+        The configuration is stored, so it is valid and has its defaults.
+        """
         conditions = hook.get("matchConditions") or ()
         return cls(
             name=hook["name"],
@@ -125,7 +128,7 @@ class AdmissionWebhook:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A stored condition that cannot be compiled.
+    """A match condition that is stored but cannot be compiled.
 
     An older version of polyver may have accepted it.
     """

@@ -69,10 +69,11 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Rounds:
-    """The webhooks that the first round has called, and those that the second round must call.
+    """The webhooks that may be called a second time, because a later webhook changed the object.
 
-    `called` has the webhooks that were called since the last change of the object, if their
-    reinvocation policy is IfNeeded. If a webhook changes the object, they move to `again`.
+    `called` has the webhooks with the reinvocation policy IfNeeded that were called since the last
+    change of the object. If a webhook changes the object, they move to `again`, for the second
+    round.
     """
 
     called: list[AdmissionWebhook] = field(default_factory=list)
@@ -99,9 +100,9 @@ class Webhooks:
 
     @property
     def idle(self) -> bool:
-        """True if no webhook is configured.
+        """True if it is certain that no webhook is configured.
 
-        False if that is unknown, because a configuration changed.
+        After a change of a configuration, it is False until the configurations are read again.
         """
         return not self._configurations.stale and not self._configurations.found
 
@@ -232,10 +233,7 @@ class Webhooks:
     async def _match(
         self, subject: AdmissionAttributes, versions: VersionedAttributes, hook: AdmissionWebhook
     ) -> _Invocation | None:
-        """Return how to call a webhook for the write.
-
-        Return None if the webhook does not match the write.
-        """
+        """Return how to call a webhook for the write; None if it is not called for this write."""
         try:
             if not self._selected(subject, versions, hook):
                 return None
@@ -327,7 +325,10 @@ class Webhooks:
 
 
 async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
-    """Evaluate a condition on the event loop; if it takes many steps, in a worker thread."""
+    """Report whether a condition holds.
+
+    It is evaluated on the event loop or, if this takes many steps, in a worker thread.
+    """
     try:
         with limited(_FEW_STEPS):
             return condition.holds(variables)
@@ -349,7 +350,7 @@ def _unshown_twice(problem: ApiError) -> ApiError:
 
 
 def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
-    """Handle a failed call of a webhook: raise an error, unless its failure policy is Ignore."""
+    """Log a failed call of a webhook if its failure policy is Ignore; otherwise raise an error."""
     message = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
         raise internal(message) from None

@@ -105,7 +105,7 @@ def _user(user: User) -> Object:
 
 
 def review_body(request: Object, uid: str, version: str) -> bytes:
-    """Encode a review with its request."""
+    """Encode an AdmissionReview as JSON. `request` is its field `request`, without the uid."""
     return encode_json(
         {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": {"uid": uid} | request}
     )
@@ -127,7 +127,7 @@ _TEXT = Shape(type="string", name="string")
 
 @cache
 def _shape() -> Shape:
-    """Return the shape of an answer, which is built once."""
+    """Return the shape by which an AdmissionReview in an answer is decoded."""
     response = Shape(
         type="object",
         name="v1.AdmissionResponse",

@@ -39,7 +39,10 @@ class AdmissionAttributes:
     warn: Callable[[str], None]
     subresource: str = ""
     other_kind: ResourceKind | None = None
-    """The kind that the request path shows, such as Scale. None means the kind of the resource."""
+    """The kind of the objects that the request path shows, if it is not the resource's kind.
+
+    An example is Scale.
+    """
 
     @property
     def kind(self) -> ResourceKind:
@@ -61,14 +64,17 @@ class AdmissionAttributes:
 
 @dataclass(frozen=True, slots=True)
 class VersionedObjects:
-    """The new and the old object of a write, in the same version."""
+    """The new and the old object of a write, both in the version that a webhook gets."""
 
     object: Object | None
     old: Object | None
 
 
 class VersionedAttributes:
-    """The objects of a write in the versions that webhooks want. Each version is converted once."""
+    """The objects of a write in each version that a webhook must get.
+
+    Each version is converted only once.
+    """
 
     def __init__(
         self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
@@ -95,7 +101,10 @@ class VersionedAttributes:
 
     @property
     def current(self) -> Object | None:
-        """The new object, in the version of the webhook that changed it last."""
+        """The new object, in the version in which a webhook changed it last.
+
+        If no webhook has changed it, it is in the version of the request.
+        """
         kind = self._changed_in or self._subject.kind
         return self._shown[kind.api_version].object
 
