@@ -28,6 +28,7 @@ REVISIONS = f"{OAM}/v1beta1/namespaces/vela-system/definitionrevisions"
 POLICIES = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rolloutpolicies"
 ROLLOUTS = "/apis/polyver.dev/v1alpha1/namespaces/vela-system/rollouts"
 MAPS = "/api/v1/namespaces/default/configmaps"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/polyver-system/leases/polyver"
 CHOSEN = ("--capabilities", "apis,definitions")
 GOOD = 'data: {from: "%s"}'
@@ -195,6 +196,25 @@ def releasing(*, allow_http: Sequence[str] = ()) -> Iterator[Releasing]:
 # Replicas of `polyver run`.
 
 
+def _converts(made: Replicated) -> bool:
+    """Report whether the API server calls a replica to convert definitions, if it has any.
+
+    The installation names a Service, which is not there; each replica writes its own URL.
+    """
+    crds = made.request("GET", CRDS)["items"]
+    kinds = {each["metadata"]["name"] for each in crds if each["spec"]["group"] == "core.oam.dev"}
+    if "componentdefinitions.core.oam.dev" not in kinds:
+        return True
+    metadata = {"name": "tried", "namespace": "vela-system"}
+    tried = {"apiVersion": "core.oam.dev/v2beta1", "kind": "ComponentDefinition"}
+    content = {**tried, "metadata": metadata, "spec": {"versions": [version("1.0.0")]}}
+    try:
+        made.request("POST", f"{DEFINITIONS}?dryRun=All", content)
+    except ApiError:
+        return False
+    return True
+
+
 @dataclass
 class Replicated:
     """A server with polyver installed on it, and replicas of `polyver run` in processes."""
@@ -240,6 +260,7 @@ def replicated(
     try:
         for _ in range(count):
             made.start()
+        eventually(lambda: _converts(made), every=0.1)
         yield made
     finally:
         made.end()
