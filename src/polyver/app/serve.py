@@ -77,7 +77,8 @@ def serve(
     certificates
         The folder in which polyver creates and renews a server certificate and its own certificate
         authority (CA). polyver uses this folder only without --tls-cert. API servers must trust the
-        file `ca.crt` in this folder. Default: `polyver/webhook` in the user's data folder.
+        file `ca.crt` in this folder. Default: `$XDG_DATA_HOME/polyver/webhook`, or
+        `~/.local/share/polyver/webhook` if the variable is not set.
     hostname
         A host name by which API servers call this webhook server, such as `NAME.NAMESPACE.svc`;
         repeatable. polyver creates its certificate for these names.

@@ -63,7 +63,8 @@ def up(
     Parameters
     ----------
     data
-        The folder for all data. Default: `polyver` in the user's data folder. With ":memory:",
+        The folder for all data. Default: `$XDG_DATA_HOME/polyver`, or
+        `~/.local/share/polyver` if the variable is not set. With ":memory:",
         polyver stores nothing on disk.
     host
         The address to listen on.

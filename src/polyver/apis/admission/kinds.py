@@ -51,10 +51,10 @@ class ConvertedKinds:
         converter: Callable[[ResourceKind], Converter | None],
         kinds: Mapping[str, DeclaredKind] | None = None,
     ) -> None:
-        """Create the admission.
+        """Create the link of the admission chain for these kinds.
 
-        `converter` returns the current converter of a kind, or None. `kinds` are the kinds declared
-        in Python, by the names of their CustomResourceDefinitions.
+        `converter` returns the current converter of a kind, or None if the kind has none. `kinds`
+        maps the name of each CustomResourceDefinition to its kind, for kinds declared in Python.
         """
         self._converter = converter
         self._kinds = dict(kinds or {})

@@ -48,8 +48,8 @@ class _ExistingInstallation:
     crds: list[Part]
     """The CRDs that `polyver install` has applied."""
     converted: list[str]
-    """The CRDs that stay and whose objects polyver converts, each as the string `NAME (VERSIONS IN
-    USE)`.
+    """All CRDs on the cluster that the removal does not delete, and whose conversion webhook is
+    this installation, including CRDs of users. Each is the string `NAME (VERSIONS IN USE)`.
     """
     strange: list[ObjectName]
     """Objects of other owners with names that polyver uses for the objects of its replicas."""

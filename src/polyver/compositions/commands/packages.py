@@ -248,7 +248,8 @@ def logs(
     follow
         After the existing lines, print each new line of the log, until you interrupt the command.
     data
-        The data folder of `polyver up`. Default: `polyver` in the user's data folder.
+        The data folder of `polyver up`. Default: `$XDG_DATA_HOME/polyver`, or
+        `~/.local/share/polyver` if the variable is not set.
     """
     folder = logs_folder(data or data_folder())
     file = folder / f"{_revision(name, folder, context)}.log"

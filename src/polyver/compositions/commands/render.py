@@ -138,8 +138,8 @@ def render(
         machine, but at least 1Gi.
     data
         The folder in which polyver keeps the Python environments that it builds for functions, so
-        that later runs start faster. Default: the data folder of `polyver up`, which is `polyver`
-        in the user's data folder.
+        that later runs start faster. Default: the data folder of `polyver up`:
+        `$XDG_DATA_HOME/polyver`, or `~/.local/share/polyver` if the variable is not set.
     timeout
         The maximum time for all calls of functions together, such as 90s or 1m30s. The time in
         which the functions start does not count.

@@ -119,8 +119,10 @@ def register(
     The default of `version` is v0.0.0. `stable` declares that this version is the stable version;
     if a catalogue lists the function, the stage in the catalogue has precedence. `idempotent`
     declares that polyver may call the function again after an interrupted call. `sensitive` names
-    the outputs that polyver stores in a Secret instead of the status; True means all outputs. If
-    `model` is a class, the function takes its context and one object of this class. `outputs` are
+    the outputs that polyver stores in a Secret instead of the status; True means all outputs. The
+    first argument of the function is always its context. If `model` is a class, the fields of the
+    class are the arguments for blueprints, and the function gets one object of the class as its
+    second argument; otherwise its signature defines the arguments for blueprints. `outputs` are
     the keys of the returned mapping; add `...` if there may be other keys. polyver refuses a
     blueprint if its templates read a key that is not among the `outputs`.
     """

@@ -203,7 +203,10 @@ def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
 
 
 def problem_of(what: str, error: ApiError) -> ApplicationApplyProblem:
-    """Build the problem for the object `what`, such as `ConfigMap default/a`, which was refused."""
+    """Build the problem that reports `error`, the API server's response to a request for an object.
+
+    `what` names the object, such as `ConfigMap default/a`.
+    """
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
     return ApplicationApplyProblem(error.reason or "Refused", message, error if passing else None)
