@@ -164,6 +164,17 @@ def test_a_rollout_waits_until_a_user_activates_the_revision(platform: Composing
     assert platform.count("function") == {"better": 3, "good": NUMBER - 3}
 
 
+def test_a_rollout_that_waits_for_its_revision_can_be_aborted(platform: Composing) -> None:
+    change_function(platform, revisionActivationPolicy="Manual", revisionHistoryLimit=0)
+    platform.policy(FUNCTION, *STEPS)
+    name = platform.starts(FUNCTION, lambda: platform.publish_function("better"))
+    platform.ask(name, aborted=True)
+    platform.reaches(name, "Aborted", "0/2")
+    platform.activate("better")
+    eventually(lambda: platform.states() == {"good": "Active", "better": "Active"})
+    assert platform.count("function") == {"good": NUMBER}
+
+
 def test_steps_that_select_by_labels_follow_the_revisions_of_their_channel(tmp_path: Path) -> None:
     with composing(tmp_path, 0) as platform:
         change_function(platform, revisionHistoryLimit=0, activeRevisionLimit=2)

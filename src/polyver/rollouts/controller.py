@@ -399,7 +399,9 @@ class RolloutController(Controller[RolloutKey]):
                 else:
                     await self._tell_problem(obj, request, data, problems, releases)
             return None
-        if not release.is_published and not progress.state.is_final:
+        # Later, the checks find that the release cannot be used any more.
+        is_new = progress.state is RolloutState.PREFLIGHT and not request.aborted
+        if is_new and not release.is_published:
             return await self._tell_unpublished(obj, release)
         moment = self._clock.now()
         case = _Case(key, obj, request, progress, targets, releases, rules, data, now, moment)
