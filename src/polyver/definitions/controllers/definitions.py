@@ -179,19 +179,18 @@ class DefinitionController(Controller[DefinitionKey]):
         if is_decided and (left := self._until_counted(key)):
             return Requeue(left)
         resource = _RESOURCES[key.kind]
-        obj = await find(self._client, resource, key.name, key.namespace)
-        if obj is None:
-            self._decided_on.discard(key)
-            self._counted_at.pop(key, None)
-            return None
-        if is_decided:
-            await self._tell(resource, obj, obj.get("status") or {}, key)
-            return None
-        # Add the key before reading. If a change arrives during the decision, it removes the key,
+        # Add the key before reading the definition. If a change arrives later, it removes the key,
         # and the definition is decided on again.
         self._decided_on.add(key)
         try:
-            await self._decide(resource, obj, key)
+            obj = await find(self._client, resource, key.name, key.namespace)
+            if obj is None:
+                self._decided_on.discard(key)
+                self._counted_at.pop(key, None)
+            elif is_decided:
+                await self._tell(resource, obj, obj.get("status") or {}, key)
+            else:
+                await self._decide(resource, obj, key)
         except BaseException:
             self._decided_on.discard(key)
             raise
