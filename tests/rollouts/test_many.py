@@ -145,7 +145,8 @@ def test_a_release_with_which_applications_are_not_healthy_is_taken_back(platfor
     platform.publish(version("1.0.1", NEVER_BOUND))
     status = platform.follow(until="RolledBack")
     assert "not healthy after 1 s" in status["reason"]
-    assert status["step"] == "1/4"
+    # With few applications, the first step may be empty.
+    assert status["step"] in ("1/4", "2/4")
     eventually(lambda: platform.all_use("1.0.0"), every=EVERY)
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
     # On Kubernetes, a claim has a finalizer that only kube-controller-manager removes.
