@@ -15,7 +15,7 @@ from polyver.capability.gates import LineageName
 from polyver.core import Dependent, Lineage
 from polyver.core.cohorts import Cohorts, FollowerState
 
-__all__ = ["FollowerIndex", "lineage_with_open"]
+__all__ = ["FollowerIndex", "has_same_followers", "lineage_with_open"]
 
 _SLICE: Final = 500
 """The number of objects that are counted at a time."""
@@ -177,3 +177,13 @@ def lineage_with_open(lineage: Lineage | None, release: str) -> Lineage | None:
         return None
     opened = [replace(each, gate=None) if each.name == release else each for each in lineage]
     return Lineage(lineage.name, opened)
+
+
+def has_same_followers(before: Lineage, after: Lineage, release: str) -> bool:
+    """Report whether a release has the same followers in both states of its lineage.
+
+    A change of the release's own gate makes no difference.
+    """
+    opened = (lineage_with_open(each, release) for each in (before, after))
+    was, now = (each.releases if each is not None else None for each in opened)
+    return was == now

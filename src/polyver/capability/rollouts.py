@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from polyver.core.cohorts import Cohorts
     from polyver.core.preflight import PreflightReport
 
-__all__ = ["POLICIES", "ObservedCalls", "RolloutTargets", "holding_policy"]
+__all__ = ["POLICIES", "LineagesChanged", "ObservedCalls", "RolloutTargets", "holding_policy"]
 
 POLICIES: Final = GroupVersionResource("polyver.dev", "v1alpha1", "rolloutpolicies")
 
@@ -43,6 +43,10 @@ async def holding_policy(client: Client, lineage: LineageName, labels: Mapping[s
     return min(names)[1] if names else ""
 
 
+LineagesChanged = Callable[[Iterable[LineageName]], Iterable[Any]]
+"""Returns the keys to reconcile after a change of these lineages."""
+
+
 class RolloutTargets(Protocol):
     """The interface with which rollouts read lineages of some kinds, and write their gates."""
 
@@ -59,11 +63,12 @@ class RolloutTargets(Protocol):
         """True if the releases are called, so that their errors and latency can be checked."""
 
     def watches(
-        self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
+        self, released: LineagesChanged, moved: LineagesChanged
     ) -> Sequence[Watch[Any, Any]]:
         """Return the watches that keep lineages and followers up to date.
 
-        `touched` gets the lineages that have changed, and returns the keys to reconcile.
+        `released` gets the lineages whose releases or labels have changed, and `moved` those whose
+        followers have changed. Both return the keys to reconcile.
         """
 
     def lineages(self, namespace: str) -> Mapping[LineageName, Mapping[str, str]]:

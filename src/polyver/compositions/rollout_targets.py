@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
-from polyver.capability.followers import FollowerIndex, lineage_with_open
+from polyver.capability.followers import (
+    FollowerIndex,
+    has_same_followers,
+    lineage_with_open,
+)
 from polyver.capability.gates import (
     STATE,
     SYSTEM_NAMESPACE,
@@ -20,7 +24,7 @@ from polyver.capability.gates import (
     ReleaseObject,
     gate_annotations,
 )
-from polyver.capability.rollouts import ObservedCalls
+from polyver.capability.rollouts import LineagesChanged, ObservedCalls
 from polyver.client import Change, Client, GroupVersionResource, Key
 from polyver.client.field_managers import POLYVER
 from polyver.compositions._revision_rules import COMPOSITIONS_MANUAL, REVISIONS
@@ -211,12 +215,14 @@ class RevisionTargets:
     # Watches.
 
     def watches(
-        self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
+        self, released: LineagesChanged, moved: LineagesChanged
     ) -> Sequence[Watch[Any, Any]]:
-        def report(observe: Callable[[ResourceKind, Change[Any]], set[object]]) -> Any:
+        def report(
+            to: LineagesChanged, observe: Callable[[ResourceKind, Change[Any]], set[object]]
+        ) -> Any:
             def observed(kind: ResourceKind, change: Change[Any]) -> Iterable[Any]:
                 names = observe(kind, change) if change.before != change.after else set()
-                return touched(map(self._name, names))
+                return to(map(self._name, names))
 
             return observed
 
@@ -226,28 +232,28 @@ class RevisionTargets:
             for key, obj in self._composites.known():
                 if key[:2] == (kind.group, kind.kind):
                     names |= self._observe_composite(kind, Change(Key(*key[2:]), obj, None))
-            return touched(map(self._name, names))
+            return moved(map(self._name, names))
 
         steps = Watch(
             kinds=exactly(COMPOSITION_REVISIONS),
-            observe=report(self._observe_steps),
+            observe=report(moved, self._observe_steps),
             keep=_steps_in,
         )
         return [
             Watch(
                 kinds=exactly(self._revised.owners),
-                observe=report(self._observe_owner),
+                observe=report(released, self._observe_owner),
                 keep=_labels_in,
             ),
             Watch(
                 kinds=exactly(self._revised.revisions),
-                observe=report(self._observe_revision),
+                observe=report(released, self._observe_revision),
                 keep=_revision_in,
             ),
             *([steps] if self._revised is _FUNCTIONS else []),
             Watch(
                 kinds=composites,
-                observe=report(self._observe_composite),
+                observe=report(moved, self._observe_composite),
                 keep=_composite_in,
                 forget=forget,
             ),
@@ -272,7 +278,7 @@ class RevisionTargets:
                 change.after
             )
         for owner, was in before.items():
-            self._composites.changed(owner, partial(_is_same, was, self._lineage(owner)))
+            self._composites.changed(owner, partial(has_same_followers, was, self._lineage(owner)))
         return {*owners}
 
     def _owner(self, revision: Object) -> str:
@@ -433,16 +439,6 @@ def _towards(composite: _Composite, use: _Use, opened: Lineage, to: str) -> Foll
 def _pin(lineage: Lineage, revision: str) -> Pin | None:
     known = lineage.get(revision) if revision else None
     return known.pin if known is not None else None
-
-
-def _is_same(before: Lineage, after: Lineage, release: str) -> bool:
-    """Report whether a release has the same followers in both states of its lineage.
-
-    A change of the release's own gate makes no difference.
-    """
-    opened = (lineage_with_open(each, release) for each in (before, after))
-    was, now = (each.releases if each is not None else None for each in opened)
-    return was == now
 
 
 def _series(release: Release) -> str:

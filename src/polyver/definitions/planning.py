@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from polyver.capability.followers import lineage_with_open
 from polyver.client import Client, Discovery, GroupVersionResource, find, for_each
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -138,10 +139,9 @@ async def preflight_of(
     cluster = cluster_version(await client.release())
     state = await state_on(client)
     known = state.lineages.setdefault((kind, name), {})
-    published = known.get(namespace)
-    opened = published.get(release) if published is not None else None
-    if published is not None and opened is not None:
-        known[namespace] = published.restate(replace(opened, gate=None))
+    opened = lineage_with_open(known.get(namespace), release)
+    if opened is not None:
+        known[namespace] = opened
     planner = _Planner(client, state, "refuse", cluster, await client.discover())
     await for_each(names, planner.deploy_live, at_once=_AT_ONCE)
     return planner.finished().report

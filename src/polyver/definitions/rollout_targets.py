@@ -7,13 +7,17 @@ failures and health.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.capability.followers import FollowerIndex, lineage_with_open
+from polyver.capability.followers import (
+    FollowerIndex,
+    has_same_followers,
+    lineage_with_open,
+)
 from polyver.capability.gates import STATE, LineageName, ReleaseObject, gate_annotations
-from polyver.capability.rollouts import ObservedCalls
+from polyver.capability.rollouts import LineagesChanged, ObservedCalls
 from polyver.client import Change, Client, GroupVersionResource, Key
 from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Watch, exactly
@@ -74,17 +78,6 @@ class _Definition:
     releases: tuple[Release, ...]
     labels: tuple[tuple[str, str], ...]
 
-    def is_same_for(self, release: str, other: _Definition) -> bool:
-        """Report whether `release` has the same followers after a change to the state `other`.
-
-        A change of the release's own gate makes no difference.
-        """
-        opened = [
-            tuple(replace(r, gate=None) if r.name == release else r for r in each.releases)
-            for each in (self, other)
-        ]
-        return opened[0] == opened[1]
-
 
 class DefinitionTargets:
     """The lineages of the four kinds of definitions, and the applications that follow them."""
@@ -107,18 +100,18 @@ class DefinitionTargets:
     # Watches.
 
     def watches(
-        self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
+        self, released: LineagesChanged, moved: LineagesChanged
     ) -> Sequence[Watch[Any, Any]]:
         def definition(kind: ResourceKind, change: Change[_Definition]) -> Iterable[Any]:
-            return touched(self._observe_definition(kind.kind, change))
+            return released(self._observe_definition(kind.kind, change))
 
         def application(kind: ResourceKind, change: Change[_Application]) -> Iterable[Any]:
             del kind
-            return touched(self._observe_application(change))
+            return moved(self._observe_application(change))
 
         def revision(kind: ResourceKind, change: Change[Any]) -> Iterable[Any]:
             del kind
-            return touched(self._published(change.key)) if change.before != change.after else ()
+            return released(self._published(change.key)) if change.before != change.after else ()
 
         return [
             *(
@@ -137,10 +130,16 @@ class DefinitionTargets:
             self._definitions.pop(name, None)
         else:
             self._definitions[name] = change.after
-        before, after = change.before, change.after
+        before, after = (
+            Lineage(name.name, each.releases) if each is not None else None
+            for each in (change.before, change.after)
+        )
 
         def is_same(release: str) -> bool:
-            return before is not None and after is not None and before.is_same_for(release, after)
+            # Without one of them, references may now refer to a definition in another namespace.
+            if before is None or after is None:
+                return False
+            return has_same_followers(before, after, release)
 
         self._applications.changed((kind, name.name), is_same)
         return (name,)

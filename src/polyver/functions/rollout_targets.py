@@ -8,12 +8,12 @@ until an ActionSet runs it with the release.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from polyver.capability.gates import SYSTEM_NAMESPACE, LineageName, ReleaseObject
-from polyver.capability.rollouts import ObservedCalls
+from polyver.capability.rollouts import LineagesChanged, ObservedCalls
 from polyver.client import Change, Client, GroupVersionResource, Key, find
 from polyver.controllers.controller import Watch, exactly
 from polyver.core import Dependent, Gate, SemVer
@@ -101,15 +101,15 @@ class FunctionTargets:
     # Watches.
 
     def watches(
-        self, touched: Callable[[Iterable[LineageName]], Iterable[Any]]
+        self, released: LineagesChanged, moved: LineagesChanged
     ) -> Sequence[Watch[Any, Any]]:
         def blueprint(kind: ResourceKind, change: Change[_Follower]) -> Iterable[Any]:
             del kind
-            return touched(self._observe_blueprint(change))
+            return released(self._observe_blueprint(change))
 
         def action_set(kind: ResourceKind, change: Change[ActionSetObservations]) -> Iterable[Any]:
             del kind
-            return touched(self._observe_action_set(change))
+            return moved(self._observe_action_set(change))
 
         return [
             Watch(kinds=exactly(_BLUEPRINTS), observe=blueprint, keep=self._follower),

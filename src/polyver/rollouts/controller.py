@@ -199,7 +199,11 @@ class RolloutController(Controller[RolloutKey]):
         return [
             Watch(kinds=exactly(POLICIES), observe=self._observe_policy, keep=_policy),
             Watch(kinds=exactly(ROLLOUTS_ON), observe=self._observe_rollout, keep=_rollout),
-            *(watch for each in self._all for watch in each.watches(self._touched)),
+            *(
+                watch
+                for each in self._all
+                for watch in each.watches(self._touched, self._rollouts_of)
+            ),
         ]
 
     @property
@@ -256,14 +260,18 @@ class RolloutController(Controller[RolloutKey]):
         return {key, *self._touched(lineages)}
 
     def _touched(self, lineages: Iterable[LineageName]) -> set[RolloutKey]:
-        """Return the keys to reconcile after a change of these lineages or of their followers.
+        """Return the keys to reconcile after a change of these lineages.
 
         These are the active rollouts of the lineages, and all policies in the namespaces for them.
         """
         touched = {*lineages}
         spaces = {each.policy_namespace for each in touched}
         found = {each for each in self._policies if each.namespace in spaces}
-        return found.union(*(self._active.get(each, set()) for each in touched))
+        return found | self._rollouts_of(touched)
+
+    def _rollouts_of(self, lineages: Iterable[LineageName]) -> set[RolloutKey]:
+        """Return the active rollouts of these lineages."""
+        return {key for each in lineages for key in self._active.get(each, ())}
 
     async def reconcile(self, key: RolloutKey) -> Requeue | None:
         if not self.synced:

@@ -24,10 +24,10 @@ from polyver.rollouts.description import (
     window_text,
 )
 from polyver.rollouts.names import FREEZE, ROLLOUTS_ON, request_in
+from polyver.rollouts.status import counts_in
 from polyver.web.sources import (
     PageCheck,
     PageCommand,
-    PageCounts,
     PageEvent,
     PageExample,
     PageGroup,
@@ -90,7 +90,6 @@ def _rollout(obj: Object) -> PageRollout:
     lineage, rules = request_in(obj).lineage, status.get("policy") or {}
     state = status.get("state")
     preflight = status.get("preflight")
-    counts = status.get("dependents") or {}
     return PageRollout(
         f"{metadata['namespace']}/{metadata['name']}",
         PublisherKey(lineage.group, lineage.kind, lineage.namespace, lineage.name),
@@ -102,7 +101,7 @@ def _rollout(obj: Object) -> PageRollout:
         steps=tuple(
             PageRolloutStep(each.adds, each.pause, each.state) for each in steps_of(status)
         ),
-        counts=PageCounts(*(counts.get(name, 0) for name in PageCounts._fields)),
+        counts=counts_in(status),
         facts=_facts(obj["spec"], rules),
         checks=_checks(status, rules),
         preflight=_preflight(preflight) if preflight is not None else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from polyver.rollouts.notices import pending_notices
 __all__ = [
     "RolloutObservation",
     "checks_in",
+    "counts_in",
     "dependents_data",
     "progress_in",
     "rollout_status",
@@ -121,6 +122,12 @@ def rollout_status(
             for each in observed.checks
         ]
     return status
+
+
+def counts_in(status: ReadOnlyObject) -> CohortCounts:
+    """Read the numbers of followers from the status of a rollout."""
+    known: ReadOnlyObject = status.get("dependents") or {}
+    return CohortCounts(**{each.name: known.get(each.name, 0) for each in fields(CohortCounts)})
 
 
 def dependents_data(counts: CohortCounts) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from polyver.web._paging import paged
@@ -73,7 +74,7 @@ def _summary(book: PageModel, rollout: PageRollout) -> Data:
         "reason": rollout.reason,
         "step": rollout.step,
         "stepsTotal": len(rollout.steps),
-        "counts": rollout.counts._asdict(),
+        "counts": asdict(rollout.counts),
         "created": rollout.created,
     }
 

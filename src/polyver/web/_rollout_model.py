@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from polyver.core.rollout import CohortCounts
+
 __all__ = [
     "PageCheck",
     "PageCommand",
-    "PageCounts",
     "PageEvent",
     "PageExample",
     "PageGroup",
@@ -34,29 +35,6 @@ class PublisherKey(NamedTuple):
     kind: str
     namespace: str
     name: str
-
-
-class PageCounts(NamedTuple):
-    """The number of followers of a rollout in each state.
-
-    The followers of a lineage are the objects that move to new releases by themselves.
-    """
-
-    total: int = 0
-    cohort: int = 0
-    """The number of followers that may use the release."""
-    moved: int = 0
-    healthy: int = 0
-    failing: int = 0
-    held: int = 0
-    waiting: int = 0
-    idle: int = 0
-    """The number of followers that use a release only when they are run, and that have not run with
-    the new release yet.
-    """
-
-
-NO_COUNTS = PageCounts()
 
 
 class PageRolloutStep(NamedTuple):
@@ -139,7 +117,7 @@ class PageRollout:
     step: int = 0
     """The step in progress, from 1; 0 before the first step."""
     steps: tuple[PageRolloutStep, ...] = ()
-    counts: PageCounts = NO_COUNTS
+    counts: CohortCounts = field(default_factory=CohortCounts)
     facts: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[PageCheck, ...] = ()
     preflight: PagePreflight | None = None

@@ -4,7 +4,6 @@ from polyver.web._informers import PageInformers, PageSource, WatchedCollection
 from polyver.web._rollout_model import (
     PageCheck,
     PageCommand,
-    PageCounts,
     PageEvent,
     PageExample,
     PageGroup,
@@ -31,7 +30,6 @@ __all__ = [
     "LineageRequest",
     "PageCheck",
     "PageCommand",
-    "PageCounts",
     "PageEvent",
     "PageExample",
     "PageGroup",

@@ -34,10 +34,13 @@ class _Slot:
     durations: dict[int, int] = field(default_factory=dict)
     """Number of calls in each bucket of durations, by the index of the bucket in `_BOUNDS`."""
 
+    def count(self, bucket: int, number: int = 1) -> None:
+        self.durations[bucket] = self.durations.get(bucket, 0) + number
+
     def add(self, other: _Slot) -> None:
         self.errors += other.errors
         for bucket, number in other.durations.items():
-            self.durations[bucket] = self.durations.get(bucket, 0) + number
+            self.count(bucket, number)
 
 
 class CallHistory:
@@ -66,9 +69,8 @@ class CallHistory:
             slots.append(_Slot(now))
             if len(slots) > _MOST_SLOTS:
                 self._merge()
-        bucket = bisect_left(_BOUNDS, seconds)
-        slot = self._slots[revision][-1]
-        slot.add(_Slot(slot.start, int(failed), {bucket: 1}))
+        slots[-1].count(bisect_left(_BOUNDS, seconds))
+        slots[-1].errors += failed
 
     def _merge(self) -> None:
         self._length *= 2

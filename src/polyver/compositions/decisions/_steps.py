@@ -27,6 +27,7 @@ from polyver.compositions.decisions._revisions import check_step
 from polyver.compositions.messages import ResourceSelector
 from polyver.compositions.packages import (
     KnownFunctionRevision,
+    calls_in,
     function_of,
     known_revision,
     lineage_of,
@@ -226,15 +227,12 @@ def ask_steps(
 ) -> Iterator[StepResolution]:
     """Yield each step of a CompositionRevision, with its resolution or with the refusal."""
     # What each step called when the composite resource was last composed.
-    recorded = {
-        (each["step"], each["function"]): each
-        for each in mapping(composite.obj.get("status")).get("pipeline") or ()
-    }
+    calls = {(each.step, each.function): each for each in calls_in(composite.obj)}
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
         function, selector = named(step.get("functionRef")), step_selector(step)
-        known = recorded.get((step["step"], function))
-        pin, previous = _recorded_pin(known), _recorded_pin(mapping(known).get("previous"))
+        call = calls.get((step["step"], function))
+        pin, previous = (call.pin, call.previous) if call is not None else (None, None)
         answer: Resolution | Refusal | None = next(check_step(step, at, several=several), None)
         if answer is None:
             try:
@@ -243,10 +241,6 @@ def ask_steps(
             except NoMatch as error:
                 answer = _refusal(error, installed, at)
         yield StepResolution(step, at, selector, pin, previous, answer)
-
-
-def _recorded_pin(known: ReadOnlyObject | None) -> Pin | None:
-    return Pin(known["revision"], known.get("digest", "")) if known else None
 
 
 def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:

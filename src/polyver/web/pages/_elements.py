@@ -5,7 +5,7 @@ The layout has the navigation, the live state, and notes about incomplete data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -23,8 +23,10 @@ __all__ = [
     "paging",
     "problem_page",
     "search",
+    "share_bar",
     "stage",
     "table",
+    "tabs",
     "why_address",
     "without_users",
 ]
@@ -166,6 +168,58 @@ def paging(data: Data, path: str, **query: str | int) -> Html | None:
         after if page < last else tag("span"),
         class_="paging",
         aria_label="pages",
+    )
+
+
+def tabs(
+    items: Iterable[tuple[str, str, int | None]],
+    chosen: str,
+    *,
+    about: str,
+    link: Callable[[str], str],
+) -> Html:
+    """Build links that choose what a list shows.
+
+    Each item has a value, a label and the number of entries, or None for no number. `link` returns
+    the address for a value. `about` names the tabs for screen readers.
+    """
+    links = [
+        tag(
+            "a",
+            label,
+            tag("small", f"{count:,}") if count is not None else None,
+            href=link(value),
+            aria_current="true" if value == chosen else None,
+        )
+        for value, label, count in items
+    ]
+    return tag("nav", links, class_="tabs", aria_label=about)
+
+
+def share_bar(
+    parts: Iterable[tuple[int, str, str]], total: int, words: str, *, style: str = "share"
+) -> Html:
+    """Build a bar with the share of each part in a total.
+
+    Each part has a number, the style of its colour, and a name. `words` describe the bar to screen
+    readers.
+    """
+    x, drawn = 0.0, []
+    for number, colour, name in parts:
+        width = 100 * number / total
+        if width:
+            about = tag("title", f"{name}: {number:,}")
+            size = {"x": f"{x:.2f}", "y": "0", "height": "6", "width": f"{width:.2f}"}
+            drawn.append(tag("rect", about, **size, class_=f"part-{colour}"))
+        x += width
+    return tag(
+        "svg",
+        drawn,
+        viewBox="0 0 100 6",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=words,
+        class_=style,
     )
 
 

@@ -20,6 +20,7 @@ from polyver.web.pages._elements import (
     search,
     stage,
     table,
+    tabs,
     why_address,
     without_users,
 )
@@ -159,17 +160,12 @@ def _filters(data: Data) -> Html:
         (each["name"], each["name"], each["users"]) for each in data["releases"] if each["users"]
     ]
     lost = [(_NOTHING, "unresolved", data["unanswered"])] if data["unanswered"] else []
-    links = [
-        tag(
-            "a",
-            label,
-            tag("small", f"{count:,}"),
-            href=lineage_address(data, release=name, q=text) + "#uses",
-            aria_current="true" if name == chosen else None,
-        )
-        for name, label, count in (("", "All", data["dependents"]), *counts, *lost)
-    ]
-    return tag("nav", links, class_="tabs", aria_label="by release")
+    return tabs(
+        (("", "All", data["dependents"]), *counts, *lost),
+        chosen,
+        about="by release",
+        link=lambda release: lineage_address(data, release=release, q=text) + "#uses",
+    )
 
 
 def _search(data: Data) -> Html | None:

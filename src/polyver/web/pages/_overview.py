@@ -14,7 +14,9 @@ from polyver.web.pages._elements import (
     lineage_address,
     paging,
     search,
+    share_bar,
     table,
+    tabs,
     without_users,
 )
 
@@ -70,17 +72,12 @@ def _attention(data: Data) -> Child:
 
 
 def _tabs(capabilities: Sequence[str], chosen: str, text: str) -> Html:
-    items = [("", "All"), *((each, each) for each in capabilities)]
-    links = [
-        tag(
-            "a",
-            label,
-            href=address("/", capability=name, q=text),
-            aria_current="true" if name == chosen else None,
-        )
-        for name, label in items
-    ]
-    return tag("nav", links, class_="tabs", aria_label="capabilities")
+    return tabs(
+        [("", "All", None), *((each, each, None) for each in capabilities)],
+        chosen,
+        about="capabilities",
+        link=lambda capability: address("/", capability=capability, q=text),
+    )
 
 
 def _sections(found: Sequence[Data], text: str, descriptions: Data) -> list[Html]:
@@ -162,29 +159,5 @@ def _bar(each: Data, total: int) -> Html:
     """Build a bar that shows how many references get each release."""
     parts = [(r["users"], r["stage"], r["name"]) for r in each["releases"] if r["users"]]
     parts += [(each["unanswered"], "nothing", "unresolved")] if each["unanswered"] else []
-    x, drawn = 0.0, []
-    for users, stage, name in parts:
-        width = 100 * users / total
-        about = tag("title", f"{name}: {users:,}")
-        drawn.append(
-            tag(
-                "rect",
-                about,
-                x=f"{x:.2f}",
-                y="0",
-                height="6",
-                width=f"{width:.2f}",
-                class_=f"part-{stage}",
-            )
-        )
-        x += width
     words = ", ".join(f"{name}: {users}" for users, _, name in parts)
-    return tag(
-        "svg",
-        drawn,
-        viewBox="0 0 100 6",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=words,
-        class_="share",
-    )
+    return share_bar(parts, total, words)

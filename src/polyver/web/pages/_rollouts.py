@@ -15,8 +15,10 @@ from polyver.web.pages._elements import (
     lineage_address,
     paging,
     search,
+    share_bar,
     stage,
     table,
+    tabs,
 )
 
 __all__ = ["rollout_address", "rollout_page", "rollouts_page"]
@@ -67,17 +69,12 @@ def _filters(data: Data) -> Html:
     total = sum(count for name, count in states.items() if name != "active")
     named = [("", "All", total), ("active", "Active", states.get("active", 0))]
     named += [(each, each, states[each]) for each in sorted({*states} - {"active"})]
-    links = [
-        tag(
-            "a",
-            label,
-            tag("small", f"{count:,}"),
-            href=address("/rollouts", state=name, q=data["text"]),
-            aria_current="true" if name == data["state"] else None,
-        )
-        for name, label, count in named
-    ]
-    return tag("nav", links, class_="tabs", aria_label="by state")
+    return tabs(
+        named,
+        data["state"],
+        about="by state",
+        link=lambda state: address("/rollouts", state=state, q=data["text"]),
+    )
 
 
 def _rows(data: Data, now: datetime) -> list[Child]:
@@ -212,25 +209,11 @@ def _told(counts: Data) -> Html | None:
 
 def _bar(counts: Data, of: str = "share") -> Html:
     """Build a bar of all followers; those outside the cohort are the empty part."""
-    x, drawn, total, parts = 0.0, [], counts["total"], _parts(counts)
-    for name in _PARTS:
-        width = 100 * parts[name] / total
-        if width:
-            about = tag("title", f"{name}: {parts[name]:,}")
-            size = {"x": f"{x:.2f}", "width": f"{width:.2f}", "y": "0", "height": "6"}
-            drawn.append(tag("rect", about, class_=f"part-{name}", **size))
-        x += width
-    outside = max(0, total - counts["cohort"])
+    parts = _parts(counts)
+    outside = max(0, counts["total"] - counts["cohort"])
     words = ", ".join(f"{name}: {number:,}" for name, number in parts.items())
-    return tag(
-        "svg",
-        drawn,
-        viewBox="0 0 100 6",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=f"{words}, not in the cohort: {outside:,}",
-        class_=of,
-    )
+    shown = [(parts[name], name, name) for name in _PARTS]
+    return share_bar(shown, counts["total"], f"{words}, not in the cohort: {outside:,}", style=of)
 
 
 # One rollout.

@@ -14,6 +14,7 @@ from polyver.web.pages._elements import (
     search,
     stage,
     table,
+    tabs,
 )
 
 __all__ = ["run_page", "runs_page"]
@@ -36,17 +37,12 @@ def runs_page(data: Data) -> tuple[str, Html]:
 def _states(data: Data) -> Html:
     states = [("", "All", sum(data["states"].values()))]
     states += [(name, name, count) for name, count in sorted(data["states"].items())]
-    links = [
-        tag(
-            "a",
-            label,
-            tag("small", f"{count:,}"),
-            href=address("/runs", state=name, q=data["text"]),
-            aria_current="true" if name == data["state"] else None,
-        )
-        for name, label, count in states
-    ]
-    return tag("nav", links, class_="tabs", aria_label="by state")
+    return tabs(
+        states,
+        data["state"],
+        about="by state",
+        link=lambda state: address("/runs", state=state, q=data["text"]),
+    )
 
 
 def _rows(data: Data) -> list[Child]:

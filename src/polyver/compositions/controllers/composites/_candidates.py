@@ -132,6 +132,8 @@ class CompositionCache:
         self._compositions: dict[str, Candidate] = {}
         self._revisions: dict[str, dict[str, CachedCompositionRevision]] = {}
         self._named: dict[str, CachedCompositionRevision] = {}
+        self._lineages: dict[str, Lineage] = {}
+        """The lineages of Compositions that have been built since their last change."""
         self._functions: dict[str, dict[str, Object]] = {}
         self._installed: FunctionLineages | None = None
         self._contents: OrderedDict[tuple[str, str, int], Object] = OrderedDict()
@@ -169,10 +171,13 @@ class CompositionCache:
         return [each.obj for each in found.values()]
 
     def lineage(self, composition: str) -> Lineage:
-        noted = self._revisions.get(composition, {}).values()
-        return composition_lineage(
-            composition, [known_composition_revision(each.obj) for each in noted]
-        )
+        """Return the revisions of a Composition as a lineage."""
+        found = self._lineages.get(composition)
+        if found is None:
+            noted = self._revisions.get(composition, {}).values()
+            known = [known_composition_revision(each.obj) for each in noted]
+            found = self._lineages[composition] = composition_lineage(composition, known)
+        return found
 
     def pipeline(self, revision: str) -> CompositionPipeline | None:
         """Return the steps of a CompositionRevision, or None if it does not exist."""
@@ -195,25 +200,27 @@ class CompositionCache:
         After each change of a function revision, this is a new object.
         """
         if self._installed is None:
-            every = (each for some in self._functions.values() for each in some.values())
-            self._installed = FunctionLineages(every)
+            self._installed = FunctionLineages(self._function_revisions())
         return self._installed
+
+    def _function_revisions(self) -> Iterator[Object]:
+        for revisions in self._functions.values():
+            yield from revisions.values()
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
         """Return the lineages of all functions, with only the given revisions and without gates."""
-        every = (each for some in self._functions.values() for each in some.values())
+        every = self._function_revisions()
         there = (each for each in every if each["metadata"]["name"] in revisions)
         return FunctionLineages(there, opened=revisions)
 
     def installed_without(self, revisions: Collection[str]) -> FunctionLineages:
         """Return the lineages of all functions, without the given revisions."""
-        every = (each for some in self._functions.values() for each in some.values())
+        every = self._function_revisions()
         return FunctionLineages(each for each in every if each["metadata"]["name"] not in revisions)
 
     def installed_with(self, opened: str) -> FunctionLineages:
         """Return the lineages of all functions. The revision `opened` has no gate in them."""
-        every = (each for some in self._functions.values() for each in some.values())
-        return FunctionLineages(every, opened=(opened,))
+        return FunctionLineages(self._function_revisions(), opened=(opened,))
 
     def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
         """Report whether `composition` has a revision with this name and these labels."""
@@ -290,6 +297,8 @@ class CompositionCache:
             self._named[name] = change.after
             self._revisions.setdefault(change.after.composition, {})[name] = change.after
         self._revisions = {each: some for each, some in self._revisions.items() if some}
+        for each in names:
+            del self._lineages[each]
         return {each: (before[each], self.lineage(each)) for each in names}
 
     def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:

@@ -71,6 +71,7 @@ from polyver.compositions.decisions import (
 )
 from polyver.compositions.messages import Requirements
 from polyver.compositions.names import CROSSPLANE_HOLDS
+from polyver.compositions.packages import calls_in
 from polyver.compositions.pipeline import (
     NOT_SERVED,
     QUARANTINED,
@@ -371,8 +372,9 @@ class Composer:
         until it is healthy after the first move.
         """
         installed, lineage = self._known.installed, self._known.lineage(composition)
-        revision = await self._known.content(pinned)
-        if revision is None or not (installed.has_gates or any(each.gate for each in lineage)):
+        has_gates = installed.has_gates or any(each.gate for each in lineage)
+        revision = await self._known.content(pinned) if has_gates else None
+        if revision is None:
             return _Turn(target, installed)
         used = lineage.get(pinned)
         chosen = [(used.pin if used is not None else None, lineage.get(target))]
@@ -775,8 +777,7 @@ def _waiting(found: Object, chosen: Iterable[tuple[Pin | None, Release | None]])
 
 def recorded_calls(found: Object) -> dict[str, str]:
     """Return the function revision that each step called when the resource was last composed."""
-    recorded = (found.get("status") or {}).get("pipeline") or ()
-    return {each["step"]: each["revision"] for each in recorded}
+    return {each.step: each.pin.release for each in calls_in(found)}
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
