@@ -366,7 +366,8 @@ One page for each decision that someone could reverse: status, context, choice, 
 title says what was decided. Numbers are never reused; some were never used.
 
 The line `Status:` of a page is `in force`, `superseded by` a later decision, or `partly superseded
-by` one, with the part that no longer holds. This table repeats it.
+by` a later decision. In the last case, the line also states the new rule. This table repeats the
+status of each page.
 
 | number | decision | status |
 |---|---|---|

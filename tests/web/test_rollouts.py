@@ -91,7 +91,7 @@ def test_the_list_shows_where_a_rollout_is(paused: Looking) -> None:
     counts = paused.status()["dependents"]
     assert (shown["name"], shown["to"]) == ("vela-system/web-1.0.1", "1.0.1")
     assert (shown["state"], shown["step"], shown["stepsTotal"]) == ("Paused", 2, 3)
-    assert shown["counts"] == {**counts, "idle": 0}
+    assert shown["counts"] == {**counts, "idle": 0, "running": 0}
     assert shown["lineage"] == {
         "capability": "definitions",
         "path": "ComponentDefinition/vela-system/web",

@@ -37,9 +37,10 @@ class _ChosenCapabilities:
     allow_http
         A server to which polyver may send the HTTP requests of rollout checks and notifications:
         [SCHEME://]HOST[:PORT], such as prometheus.monitoring:9090; repeatable. HOST may be
-        *.DOMAIN for all names below a domain, or *. A * does not allow addresses of the machine,
-        the cluster or private networks; write the name of such a server. PORT may be *; without
-        PORT, the default port of the scheme is allowed. Default: no server.
+        '*.DOMAIN' for all names below a domain, or '*' for any name. A HOST with '*' does not allow
+        servers whose addresses belong to this machine, to the cluster or to a private network: to
+        allow such a server, write its HOST without '*'. PORT may be '*'; without PORT, only the
+        default port of the scheme is allowed. Default: no server.
     """
 
     capabilities: str | None = None

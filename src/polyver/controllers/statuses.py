@@ -22,8 +22,8 @@ async def write_status(
     Return the object as written, or the given object if nothing was written.
 
     The write contains the resourceVersion of the object. If the object has changed since it was
-    read, the write fails with a conflict; the controller is then called again. If the object has
-    been deleted, for example with its last finalizer, nothing is written.
+    read, the write fails with a conflict; the controller is then called again. If the object no
+    longer exists, for example because its last finalizer was removed, nothing is written.
     """
     if status == (obj.get("status") or {}):
         return obj

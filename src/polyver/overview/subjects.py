@@ -24,7 +24,7 @@ def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) ->
 def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> None:
     """Print the users of a release.
 
-    The question goes to the first capability that knows what was named, such as a package.
+    The first capability that knows the object in the question, such as a package, answers it.
     """
     for subject in _subjects(capabilities, question.text.partition("/")[0]):
         if subject.impact is not None:

@@ -448,7 +448,10 @@ def test_a_function_that_comes_back_is_called_again() -> None:
             assert await asked(caller, at(address)) == gone
             port = int(address.rpartition(":")[2])
             async with serving({V1: echo}, port=port):
-                assert await asked(caller, at(address)) == "tag"
+                # Each call is one attempt, and a busy machine may refuse the first ones.
+                while (answer := await asked(caller, at(address))) == gone:
+                    await asyncio.sleep(0.05)
+                assert answer == "tag"
 
     run(body())
 

@@ -143,8 +143,9 @@ _RISKY = {
         "Map the value to a value of the other version",
     ),
     "dropped-known": (
-        "a rule drops a field that the other version has, too",
-        "Remove the rule to keep the field, or move the field to another name",
+        "a rule drops a field that the other version also has",
+        "To keep the field, remove the rule. If the two fields have different meanings, give one of"
+        " them another name in the schema of its version",
     ),
     "no-schema": (
         "without the schema of a version, polyver cannot determine which fields the version lacks",

@@ -96,7 +96,7 @@ class ConversionRule(ABC):
         }
 
     def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
-        """Return `made`, with each value that `lost` preserves in place of the converted value."""
+        """Return `made`, in which the values that `lost` preserves replace the converted values."""
         _, writes = self.ports(back=back)
         return tuple(
             restored_entry(value, lost[show_path(path)]) if show_path(path) in lost else value

@@ -257,7 +257,7 @@ async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName
 
 
 async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
-    """Call `holds` until it returns True; return False if this takes over `patience` seconds."""
+    """Call `holds` until it returns True; return False after `patience` seconds."""
     end = time.monotonic() + patience
     while not await holds():
         if time.monotonic() > end:
