@@ -30,6 +30,7 @@ DEPLOYMENT = "/apis/apps/v1/namespaces/polyver-system/deployments/polyver"
 BUDGET = "/apis/policy/v1/namespaces/polyver-system/poddisruptionbudgets/polyver"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/polyver-system/leases"
 CONVERSIONS = "conversions.polyver.dev"
+USAGES = "versionusages.polyver.dev"
 LAMPS = "lamps.ex.io"
 
 KINDS = """
@@ -424,7 +425,7 @@ def test_nothing_of_an_installation_is_left_but_what_is_others(
     ran = run("uninstall")
     assert (ran.code, ran.err) == (0, "")
     names = [path.removeprefix(CRDS).removeprefix(CORE) for path in {*state(server)} - {*before}]
-    left = {f"/{CONVERSIONS}", "/polyver-system"}
+    left = {f"/{CONVERSIONS}", f"/{USAGES}", "/polyver-system"}
     assert {name for name in names if "default" not in name} == left
     assert f"CustomResourceDefinition {CONVERSIONS} is kept, with its objects" in ran.out
     assert "Namespace polyver-system is kept" in ran.out
@@ -508,7 +509,8 @@ def test_objects_go_only_if_that_is_said_twice(server: EmbeddedServer, run: Run)
     server.request("POST", "/apis/ex.io/v2/namespaces/default/lamps", lamp)
     said = refused(run, "uninstall", "--with-objects")
     assert said.startswith(
-        f"objects would be deleted with their definitions: 0 of {CONVERSIONS}, 1 of {LAMPS} ("
+        f"objects would be deleted with their definitions: 0 of {CONVERSIONS}, 1 of {LAMPS}, "
+        f"0 of {USAGES} ("
     )
     assert there(server, "/apis/ex.io/v2/namespaces/default/lamps/desk") is not None
     ran = run("uninstall", "--with-objects", "--yes")

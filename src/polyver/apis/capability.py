@@ -131,10 +131,13 @@ def _is_over(until: float) -> bool:
 def _contribution(settings: None, around: Surroundings) -> Contribution:
     """Return the contribution of the capability apis to a control plane.
 
-    It serves the Conversions of users, and shows kinds on the page.
+    It serves the Conversions of users, counts the requests to versions, and shows kinds on the
+    page.
     """
+    from polyver.apis.version_usage import VERSION_USAGES
+
     del settings, around
-    return Contribution(serve=serve_conversions, source=_source)
+    return Contribution(kinds=(VERSION_USAGES,), serve=serve_conversions, source=_source)
 
 
 def _source() -> PageSource:
