@@ -237,7 +237,7 @@ class Rules:
 def _caller() -> str:
     """Return the file and line of the code that calls the builder: `kinds.py:7`."""
     frame = sys._getframe(1)
-    while frame.f_globals["__name__"] == __name__ and frame.f_back is not None:
+    while frame.f_globals.get("__name__") == __name__ and frame.f_back is not None:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
