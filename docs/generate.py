@@ -122,8 +122,17 @@ option `--against` of `polyver check` names an earlier state of the kind: a file
 [compatibility](compatibility.md). It also reports each field for which the earlier and the current
 conversions return different values.
 
-A finding has a kind, API versions, a path, a rule, a severity, a fact (what is wrong) and an advice
-(what you can do). If polyver found the problem with a generated object, the finding contains the
+A finding has a kind, API versions, a path, a rule, a severity, a fact (what is wrong), an advice
+(what you can do), and a place: the file and line of the conversion rule. For a rule in Python, this
+is the line of the call; for a conversion function, the line of the function. If no rule names the
+field, the place is that of the edge or of the kind.
+
+`polyver check` prints the worst finding first. With `-o json`, each finding has the fields `rank`
+(1 is the worst), `severity`, `rule`, `versions`, `path`, `fact`, `advice`, `place`, `file`, `line`
+and `example`. The severity decides the rank first; findings of the same severity have the order of
+the tables on this page.
+
+If polyver found the problem with a generated object, the finding contains the
 smallest object that shows the problem. *Preserved fields* are fields that a version cannot express;
 polyver keeps them in the annotation `{ANNOTATION}`
 ([conversion](conversion.md#preserved-fields)).

@@ -52,6 +52,27 @@ def down(obj: dict):
         spec["size"] = spec.pop("length")
     return {**obj, "spec": spec}
 """
+RULED = """
+from polyver import apis
+
+toy = apis.Kind("Toy", group="ex.io")
+
+@toy.version("v1")
+class ToyV1:
+    class Spec:
+        size: int | None
+    spec: Spec
+
+@toy.version("v2", storage=True)
+class ToyV2:
+    class Spec:
+        length: int | None
+    spec: Spec
+
+@toy.edge("v1", "v2")
+def v1_v2(e):
+    e.cast("spec.size", "integer", "string", to="spec.length")
+"""
 
 
 class Checks:
@@ -185,6 +206,78 @@ def test_an_object_that_a_rule_takes_apart_may_be_a_text_elsewhere(run: Checks) 
     ran = run(str(EXAMPLES / "kinds" / "cronjob.py"), "--examples", "0")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.endswith("1 kind: no findings\n")
+
+
+def test_a_finding_names_the_line_of_its_rule(run: Checks) -> None:
+    file = edited("at: spec.keepDays, from: string", "at: spec.keepDays, from: boolean")
+    [wrong] = run.data("--conversions", file, "--examples", "0")["findings"]
+    line = (
+        Path(file)
+        .read_text()
+        .splitlines()
+        .index("    - cast:  {at: spec.keepDays, from: boolean, to: integer}")
+        + 1
+    )
+    assert (wrong["rank"], wrong["file"], wrong["line"]) == (1, file, line)
+    assert wrong["place"] == f"{file}:{line}, spec.edges[0].rules[2]"
+
+
+def test_a_finding_about_a_rule_in_python_names_the_line_of_the_call(run: Checks) -> None:
+    Path("toys.py").write_text(RULED)
+    [wrong] = run.data("toys.py", "--examples", "0")["findings"]
+    line = (
+        RULED.splitlines().index('    e.cast("spec.size", "integer", "string", to="spec.length")')
+        + 1
+    )
+    assert (wrong["rule"], wrong["file"], wrong["line"]) == ("type", "toys.py", line)
+
+
+def test_a_finding_about_a_function_names_its_line(run: Checks) -> None:
+    file = mistaken("spec['odd'] = 1")
+    [wrong] = [e for e in run.data(file, "--examples", "20")["findings"] if e["rule"] == "pruned"]
+    assert (wrong["file"], wrong["line"]) == (
+        file,
+        TOYS.splitlines().index('@toy.converts("v1", "v2")') + 1,
+    )
+
+
+def test_the_worst_finding_is_first(run: Checks) -> None:
+    text = BACKUPS.replace("{Full: full, ", "{").replace("to: spec.schedule", "to: spec.plan")
+    Path("backups.yaml").write_text(text)
+    found = run.data("--conversions", "backups.yaml", "--examples", "0")["findings"]
+    ranks = [(each["rank"], each["severity"], each["rule"]) for each in found]
+    assert ranks[0] == (1, "breaking", "unknown-field")
+    assert ranks[-1] == (len(found), "risky", "unmapped")
+    out = run("--conversions", "backups.yaml", "--examples", "0").out
+    assert out.index("breaking unknown-field") < out.index("risky unmapped")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'spec["length"] = __import__("random").random()',
+        'spec["colour"] = str(__import__("uuid").uuid4())',
+    ],
+)
+def test_a_function_that_is_not_deterministic_is_found_and_nothing_else(
+    run: Checks, line: str
+) -> None:
+    found = run.data(mistaken(line), "--examples", "40")["findings"]
+    [finding] = [
+        each for each in found if each["severity"] == "breaking" and each["rule"] != "pruned"
+    ]
+    assert (finding["rule"], finding["versions"]) == ("not-deterministic", ["v1", "v2"])
+    assert finding["fact"].startswith(
+        ("converted twice, it is ", "converted again in the same way")
+    )
+    assert "report" not in finding["advice"]
+
+
+def test_a_function_with_a_state_is_not_deterministic(run: Checks) -> None:
+    line = 'spec["length"] = len(SEEN.append(1) or SEEN)'
+    Path("toys.py").write_text(TOYS.replace("# MISTAKE", line) + "\nSEEN: list[int] = []\n")
+    rules = {rule for rule, _, _ in run.findings("toys.py", "--examples", "40")}
+    assert rules == {"not-deterministic"}
 
 
 def test_errors_of_construction_are_findings_with_places(run: Checks) -> None:

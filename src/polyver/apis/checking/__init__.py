@@ -4,8 +4,15 @@ The checks find rules that do not fit the schemas, such as a rule for a field th
 The loss ledger lists the result of a conversion for each field.
 """
 
-from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
+from polyver.apis.checking._findings import (
+    RULES,
+    ConversionFinding,
+    Counterexample,
+    found,
+    ranked,
+)
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger
+from polyver.apis.checking._rule_places import rule_place
 from polyver.apis.checking._rule_types import check_types, fitting
 from polyver.apis.checking._test_data import guessed, words_of
 from polyver.apis.checking._unknown_targets import check_writing
@@ -23,5 +30,7 @@ __all__ = [
     "found",
     "guessed",
     "ledger",
+    "ranked",
+    "rule_place",
     "words_of",
 ]

@@ -5,7 +5,8 @@ A check rule gives a finding its severity and its advice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from polyver.apis.compatibility import RULES as COMPATIBILITY
 from polyver.apis.compatibility import FindingRule, FindingSeverity
 from polyver.core.plain import Object
 
-__all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
+__all__ = ["RULES", "ConversionFinding", "Counterexample", "found", "ranked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +52,60 @@ class ConversionFinding:
     path: str = ""
     """The field that has the error; empty if the finding is about whole objects."""
     place: str = ""
-    """The file and line that declare the kind or the conversion rule."""
+    """The file and line that declare the conversion rule, the edge, the function or the kind."""
     example: Counterexample | None = None
+    objects: int = 0
+    """The number of objects of a cluster that show the finding; 0 if no cluster was read."""
+    object: str = ""
+    """The namespace and name of one of these objects: `default/nightly`."""
 
     def as_data(self) -> dict[str, Any]:
         """Return the finding as plain data, for JSON."""
-        names = ("kind", "rule", "fact", "advice", "path", "place")
+        names = ("kind", "rule", "fact", "advice", "path", "place", "objects", "object")
+        file, line = _file_and_line(self.place)
         return {
             **{name: getattr(self, name) for name in names},
             "severity": self.severity.value,
             "versions": list(self.versions),
+            "file": file,
+            "line": line,
             "example": self.example.as_data() if self.example else None,
         }
 
 
+def _file_and_line(place: str) -> tuple[str, int | None]:
+    """Return the file and the line of a place.
+
+    >>> _file_and_line("kinds.yaml:7, spec.edges[0]")
+    ('kinds.yaml', 7)
+    """
+    found = re.match(r"(.+?):(\d+)(?:, |$)", place)
+    return (found[1], int(found[2])) if found else ("", None)
+
+
+# The order is that of ranked findings: the worst comes first.
 _BREAKING = {
-    "tree": (
-        "versions are not connected, are connected by two paths, or have invalid rules",
-        "Connect each version of the CustomResourceDefinition to the others by exactly one path",
-    ),
     "kind-removed": (
         "a kind was removed: without its CustomResourceDefinition, its objects are deleted",
         "Keep its CustomResourceDefinition while there are objects",
+    ),
+    "tree": (
+        "versions are not connected, are connected by two paths, or have invalid rules",
+        "Connect each version of the CustomResourceDefinition to the others by exactly one path",
     ),
     "fails": (
         "the conversion of an object fails, so every list that contains the object fails as well",
         "Make the function accept every object that the schema allows, also without optional "
         "fields",
     ),
-    "law": (
-        "converting an object through another version gives a different result than converting "
-        "it directly",
-        "Each direction must revert the changes of the opposite direction; compare the fields "
-        "shown",
+    "identity": (
+        "an API server refuses the converted object: conversion may change only labels and "
+        "annotations of metadata",
+        "Do not change apiVersion, kind and the rest of the metadata",
+    ),
+    "view-changed": (
+        "the conversion of an existing object returns another value for a field than before",
+        "Restore the rule, or make the change in a new version",
     ),
     "edit-lost": (
         "a field that was changed in one version does not have the written value, in this or in "
@@ -95,18 +117,17 @@ _BREAKING = {
         "preserved value",
         "Give related fields the same defaults in both versions",
     ),
-    "compiled": (
-        "the compiled rules give another result than the interpreter: a bug in polyver",
-        "Please report it together with the example",
+    "law": (
+        "converting an object through another version gives a different result than converting "
+        "it directly",
+        "Each direction must revert the changes of the opposite direction; compare the fields "
+        "shown",
     ),
-    "view-changed": (
-        "the conversion of an existing object returns another value for a field than before",
-        "Restore the rule, or make the change in a new version",
-    ),
-    "identity": (
-        "an API server refuses the converted object: conversion may change only labels and "
-        "annotations of metadata",
-        "Do not change apiVersion, kind and the rest of the metadata",
+    "not-deterministic": (
+        "a function returns different results for the same object, so each read may return "
+        "another object, and caches and server-side apply break",
+        "Compute the result from the object alone, without random numbers, the time, the order of "
+        "a set, or state of the process",
     ),
     "pruned": (
         "a conversion writes a field that the version does not have, and an API server drops it",
@@ -123,6 +144,10 @@ _BREAKING = {
     "value": (
         "a rule writes a value that the schema refuses",
         "Correct the value in the rule, or add it to the enum in the schema",
+    ),
+    "compiled": (
+        "the compiled rules give another result than the interpreter: a bug in polyver",
+        "Please report it together with the example",
     ),
 }
 _RISKY = {
@@ -169,3 +194,20 @@ def found(
     """
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)
+
+
+def ranked(findings: Iterable[ConversionFinding]) -> list[ConversionFinding]:
+    """Sort findings, worst first.
+
+    The severity decides first, then the number of objects of a cluster, then the position of the
+    check rule in `RULES`. Findings about schemas come after those about conversions.
+    """
+    return sorted(findings, key=_rank)
+
+
+_ORDER = {name: number for number, name in enumerate((*RULES, *COMPATIBILITY))}
+
+
+def _rank(finding: ConversionFinding) -> tuple[Any, ...]:
+    about = (finding.kind, finding.versions, finding.path, finding.fact)
+    return (finding.severity.rank, -finding.objects, _ORDER[finding.rule], *about)

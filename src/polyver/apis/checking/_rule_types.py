@@ -52,9 +52,9 @@ def fitting(
             )
             for rule in edge.forward.block.rules:
                 yield from Fit(kind, *sides).rule(rule)
-            yield from _types(edge.forward, *sides, kind)
             assert isinstance(edge.back, ByRules)
-            yield from _types(edge.back, *sides[::-1], kind)
+            types = (*_types(edge.forward, *sides, kind), *_types(edge.back, *sides[::-1], kind))
+            yield from (replace(each, place=edge.forward.place) for each in types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,11 @@ class Fit:
     target: Side
 
     def rule(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
+        """Yield a finding for each error in a rule, with the file and line of the rule."""
+        for each in self._errors(rule):
+            yield each if each.place else replace(each, place=rule.place)
+
+    def _errors(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         if isinstance(rule, DropRule) and rule.implied:
             return
         unknown = [*self._unknown(rule)]

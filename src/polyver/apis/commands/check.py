@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,6 +81,7 @@ def check(
     traceback
         Also print the Python traceback if your code raises an exception while polyver imports it.
     """
+    from polyver.apis.checking import ranked
     from polyver.apis.commands._subjects import load_subjects
     from polyver.apis.commands.check_output import print_text
 
@@ -91,6 +93,7 @@ def check(
     findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
     if against is not None:
         findings += _compared(loaded, against, kinds, conversions, examples=examples, seed=seed)
+    findings = [_shown(each) for each in ranked(findings)]
     if form is _CheckFormat.JSON:
         emit(_data(checked, findings, seed), OutputFormat.JSON)
     else:
@@ -153,8 +156,15 @@ def _data(
             }
             for subject, one in checked
         ],
-        "findings": [each.as_data() for each in findings],
+        "findings": [{"rank": n, **each.as_data()} for n, each in enumerate(findings, 1)],
     }
+
+
+def _shown(finding: ConversionFinding) -> ConversionFinding:
+    """Return a finding whose file is relative to the current folder."""
+    from polyver.cli.code import shown_places
+
+    return replace(finding, place=shown_places(finding.place))
 
 
 def _conclude(findings: Sequence[ConversionFinding], seed: int, *, strict: bool) -> None:

@@ -61,7 +61,7 @@ def print_text(
         if any(not fate.exact for ledger in one.ledgers for fate in ledger.fates)
     ):
         print_lines(_limit(path), "")
-    for finding in sorted(findings, key=lambda each: each.severity.rank, reverse=True):
+    for finding in findings:
         print_lines(*finding_lines(finding), "")
     print_lines(_summary(checked, findings, seed))
 

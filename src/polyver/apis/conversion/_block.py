@@ -66,6 +66,8 @@ class RuleBlock:
     In whole objects, a top-level field such as `spec` is kept even if rules move all fields out of
     it.
     """
+    place: str = field(default="", kw_only=True, repr=False)
+    """The file and line that declare the edge; empty for rules inside of a rule."""
     trivial: bool = field(init=False)
     """True if converting by this block changes nothing.
 

@@ -6,6 +6,7 @@ reads each rule and calls the builder for it.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -48,8 +49,12 @@ class Rules:
     >>> rules.split("spec.hostPort", into=("spec.host", "spec.port"), separator=":")
     """
 
-    def __init__(self, *, root: bool = True) -> None:
+    def __init__(self, *, root: bool = True, place: str = "") -> None:
+        """Create a builder without rules. `place` is the file and line that declare the edge."""
         self._root = root
+        self._place = place
+        self.reading = ""
+        """The file and line of the rule that is read from YAML; empty for calls from Python."""
         self._rules: list[tuple[ConversionRule, Rules | None]] = []
         self._claims = FieldClaims()
 
@@ -204,7 +209,7 @@ class Rules:
 
     def _add(self, rule: ConversionRule, inside: Rules | None = None) -> None:
         self._claims.add(rule)
-        self._rules.append((rule, inside))
+        self._rules.append((replace(rule, place=self.reading or _caller()), inside))
 
     def _path(self, text: str) -> Path:
         path = parse_path(text)
@@ -226,7 +231,15 @@ class Rules:
     def block(self) -> RuleBlock:
         """Return the finished rules."""
         made = [_completed(rule, inside) for rule, inside in self._rules]
-        return RuleBlock(tuple(made), root=self._root)
+        return RuleBlock(tuple(made), root=self._root, place=self._place)
+
+
+def _caller() -> str:
+    """Return the file and line of the code that calls the builder: `kinds.py:7`."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__") == __name__ and frame.f_back is not None:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
@@ -234,7 +247,7 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
         return rule
     block = inside.block()
     if not isinstance(rule, EachRule):
-        return replace(rule, inside=block)  # type: ignore[type-var]
+        return replace(rule, inside=block)  # type: ignore[call-arg]
     return replace(rule, inside=block, target_keys=_renamed(rule.source_keys, block))
 
 

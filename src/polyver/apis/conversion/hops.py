@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,11 @@ class ConversionStep(Protocol):
 
     Callers pass the objects without apiVersion and without preserved fields.
     """
+
+    @property
+    def place(self) -> str:
+        """The file and line that declare the edge, or the function that converts."""
+        ...
 
     def run(self, obj: Object) -> Object:
         """Convert an object, without restoring preserved fields."""
@@ -62,6 +68,11 @@ class ByRules:
 
     block: RuleBlock
     back: bool
+
+    @property
+    def place(self) -> str:
+        """The file and line that declare the edge."""
+        return self.block.place
 
     def run(self, obj: Object) -> Object:
         return self.block.run(obj, back=self.back)
@@ -120,6 +131,15 @@ class ByFunctions:
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
         return _guards(lost, self.run(view), self.target)
+
+    @property
+    def place(self) -> str:
+        """The file and line of the user's function `there`; empty if it is not written in Python.
+
+        A function that polyver wraps around a user's function names it as `__wrapped__`.
+        """
+        code = getattr(inspect.unwrap(self.there), "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
 @dataclass(frozen=True, slots=True)

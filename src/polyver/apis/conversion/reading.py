@@ -137,7 +137,7 @@ def _check_tree(document: Document, spec: _Spec) -> None:
 
 
 def _block(edge: Document) -> RuleBlock:
-    rules = Rules()
+    rules = Rules(place=edge.place())
     read_rules(edge, rules)
     return rules.block()
 
@@ -156,6 +156,7 @@ def read_rules(holder: Document, rules: Rules) -> None:
             raise part.error(
                 f"{name!r} is not a rule", str(name), hint=f"known: {listed(sorted(_READERS))}"
             )
+        rules.reading = part.place()
         try:
             _READERS[name](part.part(name), rules)
         except (InvalidRule, InvalidRules, InvalidFieldPath) as error:

@@ -37,10 +37,13 @@ Ports = tuple[Any, ...]
 """One value for each path that a rule reads or writes; MISSING where there is no value."""
 
 
+@dataclass(frozen=True, eq=False)
 class ConversionRule(ABC):
     """A rule that connects fields of the version `from` with fields of the version `to`."""
 
     name: ClassVar[str]
+    place: str = field(default="", kw_only=True, repr=False)
+    """The file and line that declare the rule; empty if polyver derived it from the schemas."""
 
     @property
     @abstractmethod

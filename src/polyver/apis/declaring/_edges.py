@@ -47,7 +47,7 @@ class Edges:
     """The user's function that converts from any version to any other; None if there is none."""
 
     def add_rules(self, source: str, target: str, write: Callable[[Rules], Any]) -> None:
-        rules = Rules()
+        rules = Rules(place=_place(write))
         try:
             write(rules)
             block = rules.block()
@@ -147,7 +147,19 @@ def _plain(hook: KindHook, source: str, target: str) -> Function:
         given = said if hook.cls is None else _read(hook.cls, said)
         return _data(hook.function(given), hook.name, target, obj)
 
+    return _wrapping(hook.function, convert)
+
+
+def _wrapping(user: Callable[..., Any], convert: Function) -> Function:
+    """Return `convert`, marked as a wrapper of a user's function, so that findings can name it."""
+    convert.__wrapped__ = user  # type: ignore[attr-defined]
     return convert
+
+
+def _place(function: Callable[..., Any]) -> str:
+    """Return the file and line of a function: `kinds.py:7`."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
 
 def _data(made: Any, name: str, version: str, source: Object) -> Object:
@@ -223,7 +235,7 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
         said = {"apiVersion": f"{group}/{source}", **obj}
         return _data(whole(said, target), shown_name(whole), f"{group}/{target}", obj)
 
-    return convert
+    return _wrapping(whole, convert)
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
@@ -316,7 +328,7 @@ def _method_to(cls: Any, hub: Any) -> Function:
         name = f"{shown_name(cls)}.convert_to"
         return _data(empty if made is None else made, name, hub.apiVersion, obj)
 
-    return convert
+    return _wrapping(cls.convert_to, convert)
 
 
 def _method_from(cls: Any, hub: Any) -> Function:
@@ -332,7 +344,7 @@ def _method_from(cls: Any, hub: Any) -> Function:
         name = f"{shown_name(cls)}.convert_from"
         return _data(empty if made is None else made, name, cls.apiVersion, obj)
 
-    return convert
+    return _wrapping(cls.convert_from, convert)
 
 
 def _empty(cls: Any, obj: Object) -> Any:

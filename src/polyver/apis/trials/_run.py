@@ -16,6 +16,8 @@ from polyver.apis.checking import (
     fitting,
     guessed,
     ledger,
+    ranked,
+    rule_place,
     words_of,
 )
 from polyver.apis.checking.schema_paths import schema_at
@@ -31,6 +33,7 @@ from polyver.apis.trials._trials import (
     Edit,
     TrialFailure,
     edited,
+    hops_on,
     plain_path,
     run_trial,
 )
@@ -55,6 +58,9 @@ Each later object is tried on one random path.
 """
 _EDITS = 4
 _SLOW = ("compiled", "edited", "defaults")
+_RANDOM = "not-deterministic"
+_UNTOLD = ("law", "edit-lost", "default-loses", "compiled", "unstable")
+"""The findings that mean nothing if a function of the conversion path is not deterministic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +127,8 @@ def check(
         run.draw(examples)
         run.try_all(examples, progress)
     findings = [*fitting(subject.converter, subject.schemas, subject.name), *run.findings()]
-    placed = tuple(replace(each, place=subject.place) for each in findings)
-    return ConversionCheckResult(placed, tuple(run.ledgers()), run.tried, seed)
+    placed = [each if each.place else replace(each, place=subject.place) for each in findings]
+    return ConversionCheckResult(tuple(ranked(placed)), tuple(run.ledgers()), run.tried, seed)
 
 
 @dataclass(slots=True)
@@ -203,14 +209,15 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield a trial of the property `stable` for each edge of `version` that has functions.
+        """Yield trials of functions for each edge of `version` that has functions.
 
-        The property is that a second round trip over the edge changes nothing. Edges with rules
-        need no such trial.
+        The properties are that a function returns the same result for the same object, and that a
+        second round trip over the edge changes nothing. Edges with rules need no such trials.
         """
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
+                yield ConversionTrial("repeatable", ends if version == edge.source else ends[::-1])
                 yield ConversionTrial("stable", ends if version == edge.source else ends[::-1])
 
     def _slow(
@@ -262,11 +269,38 @@ class _Run:
 
     def _note(self, trial: ConversionTrial, broken: TrialFailure, obj: Object) -> None:
         key = (broken.rule, broken.way if broken.rule != "invalid" else (*broken.way, broken.path))
-        if key in self.broken:
+        if key in self.broken or self._may_be_random(broken):
             return
+        if self.subject.converter.calls_functions and broken.rule in _UNTOLD:
+            trial, broken = self._cause(trial, broken, obj)
+            key = (broken.rule, broken.way)
         small, trial = self._smallest(trial, broken, obj)
         again = run_trial(ConversionCache(self.subject.converter, small), trial)
-        self.broken[key] = (trial, again or broken)
+        is_same = again is not None and again.rule == broken.rule
+        self.broken[key] = (trial, again if again is not None and is_same else broken)
+
+    def _cause(
+        self, trial: ConversionTrial, broken: TrialFailure, obj: Object
+    ) -> tuple[ConversionTrial, TrialFailure]:
+        """If the cause of a failure is a function that is not deterministic, return this failure.
+
+        Otherwise, return the failure itself, with its trial.
+        """
+        converter = self.subject.converter
+        again = ConversionTrial("repeatable", broken.way)
+        found = run_trial(ConversionCache(converter, obj), again)
+        if found is not None:
+            return again, found
+        if run_trial(ConversionCache(converter, obj), trial) is not None:
+            return trial, broken
+        fact = "converted again in the same way, the result is another one"
+        return trial, replace(broken, rule="not-deterministic", fact=fact)
+
+    def _may_be_random(self, broken: TrialFailure) -> bool:
+        """Report whether a failure may come from a function that is not deterministic."""
+        random = [{*each.way} for _, each in self.broken.values() if each.rule == _RANDOM]
+        hops = hops_on(self.subject.converter, broken.way) if random else []
+        return broken.rule in _UNTOLD and any({hop.source, hop.target} in random for hop in hops)
 
     def _smallest(
         self, trial: ConversionTrial, broken: TrialFailure, obj: Object
@@ -303,7 +337,7 @@ class _Run:
         If a field fails on several conversion paths, the finding names the shortest of them.
         """
         grouped: dict[tuple[str, str], list[TrialFailure]] = {}
-        for _, broken in self.broken.values():
+        for broken in [each for _, each in self.broken.values() if not self._may_be_random(each)]:
             grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)
         for (rule, path), several in grouped.items():
             first = min(several, key=lambda each: (len(each.way), len(str(each.example.given))))
@@ -318,6 +352,7 @@ class _Run:
                 known.advice,
                 first.way,
                 path,
+                rule_place(self.subject.converter, first.way, path, first.at),
                 example=first.example,
             )
 

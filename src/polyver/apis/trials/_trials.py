@@ -7,18 +7,19 @@ which it fails.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from polyver.apis.checking import Counterexample
 from polyver.apis.conversion import Converter
-from polyver.apis.conversion.hops import ByFunctions
+from polyver.apis.conversion.hops import ByFunctions, ConversionStep
 from polyver.apis.conversion.paths import parse_path, pick, put, show_path, take
 from polyver.apis.conversion.values import MISSING
-from polyver.core import PolyverError
+from polyver.core import Hop, PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, fresh, restored
@@ -30,6 +31,7 @@ __all__ = [
     "Edit",
     "TrialFailure",
     "edited",
+    "hops_on",
     "plain_path",
     "run_trial",
     "shown_value",
@@ -62,6 +64,11 @@ class TrialFailure:
     path: str
     fact: str
     example: Counterexample
+
+    @property
+    def at(self) -> str:
+        """The version that has the field `path`."""
+        return self.way[{"edit-lost": 1, "default-loses": 0}.get(self.rule, -1)]
 
 
 class _Failed(Exception):
@@ -349,6 +356,30 @@ def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
     )
 
 
+def _repeatable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
+    """Return a failure if a step of a conversion path gives two results for the same object."""
+    converter = tries.converter
+    obj = converter.visible({k: each for k, each in tries.obj.items() if k != "apiVersion"})
+    for hop in hops_on(converter, trial.way):
+        try:
+            one, other = hop.convert.run(obj), hop.convert.run(obj)
+        except Exception:  # users' code may raise anything; another trial reports it
+            return None
+        if not same(one, other):
+            path, first, second = _difference(one, other, ())
+            fact = f"converted twice, it is {shown_value(first)} and then {shown_value(second)}"
+            example = Counterexample(tries.obj, one, other)
+            edge = (hop.source, hop.target)
+            return TrialFailure("not-deterministic", edge, show_path(path), fact, example)
+        obj = one
+    return None
+
+
+def hops_on(converter: Converter, way: Sequence[str]) -> list[Hop[ConversionStep]]:
+    """Return the steps of a conversion through several versions."""
+    return [hop for one, other in pairwise(way) for hop in converter.tree.way(one, other)]
+
+
 def edited(obj: Object, edit: Edit) -> Object | None:
     """Return a copy of an object with an edit; None if the edit is not possible."""
     made: Object = fresh(obj)
@@ -396,4 +427,5 @@ TRIALS: Mapping[str, Callable[[ConversionCache, ConversionTrial], TrialFailure |
     "edited": _edited,
     "stable": _stable,
     "defaults": _defaults,
+    "repeatable": _repeatable,
 }
