@@ -25,6 +25,7 @@ from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import parse_path, pick
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -34,7 +35,8 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
-from polyver.apis.conversion.values import MISSING
+from polyver.apis.conversion.text_rules import TypedRule
+from polyver.apis.conversion.values import MISSING, fits_64_bits
 from polyver.core.plain import Object, Schema
 from polyver.languages.values.strings import same, shown
 
@@ -195,6 +197,8 @@ def _through(
     """
     to = rule.ports(back=back)[1]
     match rule:
+        case ReversedRule():
+            return _through(rule.rule, rest, target, schema, back=not back)
         case DropRule():
             why = f"{target} has no such field" if rule.implied else "dropped by a rule"
             return [TracedValue((), carried=why)]
@@ -281,7 +285,8 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
         case ScaleRule():
             kind = rule.source_type if back else rule.target_type
             factor = 1 / rule.factor if back else rule.factor
-            return kind == "integer" and factor.denominator == 1 and _is_small(schema, int(factor))
+            exact = kind == "integer" and factor.denominator == 1
+            return exact and fits_64_bits(schema or {}, factor)
         case SplitRule():
             texts = all(kind == "string" for kind in rule.types)
             return not back and texts and rule.absent is None
@@ -289,18 +294,10 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
             words = rule.words.values() if back else rule.words.keys()
             enum = (schema or {}).get("enum") or ()
             return bool(enum) and all(each in words for each in enum)
+        case TypedRule():
+            return rule.is_exact(schema or {}, back=back)
         case _:
             return False
-
-
-def _is_small(schema: Schema | None, factor: int) -> bool:
-    """Report whether each product of the factor and an allowed number fits into 64 bits."""
-    said = schema or {}
-    if said.get("type") == "number":
-        return False
-    bits = 31 if said.get("format") == "int32" else 63
-    least, most = said.get("minimum", -(2**bits)), said.get("maximum", 2**bits - 1)
-    return bool(least * factor >= -(2**63) and most * factor < 2**63)
 
 
 # The ledger of conversion paths with functions.

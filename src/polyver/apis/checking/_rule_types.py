@@ -16,6 +16,7 @@ from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, 
 from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -25,6 +26,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
+from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.definition import Definition
 from polyver.core.plain import Schema
 from polyver.kube.objects.schema import is_valid
@@ -96,6 +98,10 @@ class Fit:
         if unknown:
             return
         match rule:
+            case ReversedRule():
+                yield from self.reversed().rule(rule.rule)
+            case TypedRule():
+                yield from self._expected(rule)
             case DropRule():
                 yield from self._dropped(rule)
             case ConstRule():
@@ -155,6 +161,18 @@ class Fit:
         yield from self._typed(rule, self.source, rule.source, rule.source_type)
         yield from self._typed(rule, self.target, rule.target, rule.target_type)
 
+    def reversed(self) -> Fit:
+        """Return a `Fit` for the rules of a reversed rule."""
+        return replace(self, source=self.target, target=self.source)
+
+    def _expected(self, rule: TypedRule) -> Iterator[ConversionFinding]:
+        for side, back in ((self.source, False), (self.target, True)):
+            schemas = rule.schemas(back=back)
+            for path, expected in zip(rule.ports(back=back)[0], schemas, strict=True):
+                yield from self._typed(rule, side, path, expected["type"])
+                if inside := expected.get("items"):
+                    yield from self._typed(rule, side, (*path, ITEM), inside["type"])
+
     def _typed(
         self, rule: ConversionRule, side: Side, path: Place, expected: str
     ) -> Iterator[ConversionFinding]:
@@ -162,7 +180,8 @@ class Fit:
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
         if said != expected and (expected, said) != ("integer", "number"):
-            fact = f"{rule.name} expects {_a(expected)}, but the schema has type {said}"
+            needed = _a(_WORDS.get(expected, expected))
+            fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
     def _nested(
@@ -309,6 +328,8 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
     if wrong:
         return
     match rule:
+        case ReversedRule():
+            yield from _problems(fit.reversed(), rule.rule)
         case ConstRule():
             yield from _misfit_values(fit, rule, fit.target, rule.at, [rule.value])
         case Words():

@@ -15,6 +15,7 @@ from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByFunctions, ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -23,6 +24,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.text_rules import TypedRule
 from polyver.kube.objects.schema.structure import META_FIELDS
 
 __all__ = ["guessed", "words_of"]
@@ -60,7 +62,11 @@ def _put(schema: Schema, path: Path, kind: Schema) -> None:
 
 def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]]:
     paths = rule.ports(back=back)[0]
-    if isinstance(rule, SplitRule) and back:
+    if isinstance(rule, ReversedRule):
+        yield from _fields(rule.rule, back=not back)
+    elif isinstance(rule, TypedRule):
+        yield from zip(paths, rule.schemas(back=back), strict=True)
+    elif isinstance(rule, SplitRule) and back:
         yield from ((path, {"type": kind}) for path, kind in zip(paths, rule.types, strict=True))
     else:
         yield from ((path, _kind(rule, back=back)) for path in paths)
@@ -134,6 +140,10 @@ def _block(block: RuleBlock) -> Iterator[Any]:
 
 def _rule(rule: ConversionRule) -> Iterator[Any]:
     match rule:
+        case ReversedRule():
+            yield from _rule(rule.rule)
+        case TypedRule():
+            yield from rule.samples()
         case ValuesRule():
             yield from (*rule.words, *rule.words.values())
         case ConstRule():

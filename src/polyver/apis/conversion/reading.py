@@ -146,21 +146,23 @@ def read_rules(holder: Document, rules: Rules) -> None:
     """Read the rules that a mapping has under its key `rules`, and add them to `rules`."""
     value = holder.value
     found = value.get("rules") if isinstance(value, Mapping) else None
-    for number, rule in enumerate(found or ()):
-        part = holder.part("rules", number)
-        if not isinstance(rule, Mapping) or len(rule) != 1:
-            known = listed(sorted(_READERS))
-            raise part.error("a rule is a mapping with one key", hint=f"which is one of {known}")
-        [name] = rule
-        if name not in _READERS:
-            raise part.error(
-                f"{name!r} is not a rule", str(name), hint=f"known: {listed(sorted(_READERS))}"
-            )
-        rules.reading = part.place()
-        try:
-            _READERS[name](part.part(name), rules)
-        except (InvalidRule, InvalidRules, InvalidFieldPath) as error:
-            raise part.error(error.fact, name, hint=error.hint) from None
+    for number in range(len(found or ())):
+        _read_rule(holder.part("rules", number), rules)
+
+
+def _read_rule(part: Document, rules: Rules) -> None:
+    """Read a mapping with one rule, and add this rule to `rules`."""
+    rule, known = part.value, ", ".join(sorted(_READERS))
+    if not isinstance(rule, Mapping) or len(rule) != 1:
+        raise part.error("a rule is a mapping with one key", hint=f"which is one of {known}")
+    [name] = rule
+    if name not in _READERS:
+        raise part.error(f"{name!r} is not a rule", str(name), hint=f"known: {known}")
+    rules.reading = part.place()
+    try:
+        _READERS[name](part.part(name), rules)
+    except (InvalidRule, InvalidRules, InvalidFieldPath) as error:
+        raise part.error(error.fact, name, hint=error.hint) from None
 
 
 class _FromTo(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
@@ -202,6 +204,22 @@ class _Scale(_FromTo):
     types: tuple[str, ...] = ("integer", "integer")
 
 
+class _Duration(_FromTo):
+    unit: str
+    types: tuple[str, str] = ("string", "integer")
+    form: str = "go"
+
+
+class _Quantity(_FromTo):
+    unit: str = ""
+    types: tuple[str, str] = ("string", "integer")
+    form: str = ""
+
+
+class _Join(_FromTo):
+    separator: str
+
+
 class _Keyed(_FromTo):
     key: str
     value: str = ""
@@ -229,6 +247,7 @@ class _Each(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
 
 
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
+prepare(_Duration, _Quantity, _Join)
 
 
 def _move(part: Document, rules: Rules) -> None:
@@ -270,6 +289,37 @@ def _scale(part: Document, rules: Rules) -> None:
     rules.scale(found.source, found.target, found.factor, types=found.types)  # type: ignore[arg-type]
 
 
+def _duration(part: Document, rules: Rules) -> None:
+    found = part.read(_Duration)
+    rules.duration(
+        found.source,
+        found.target,
+        unit=found.unit,
+        types=found.types,  # type: ignore[arg-type]
+        form=found.form,
+    )
+
+
+def _quantity(part: Document, rules: Rules) -> None:
+    found = part.read(_Quantity)
+    rules.quantity(
+        found.source,
+        found.target,
+        unit=found.unit,
+        types=found.types,  # type: ignore[arg-type]
+        form=found.form,
+    )
+
+
+def _join(part: Document, rules: Rules) -> None:
+    found = part.read(_Join)
+    rules.join(found.source, found.target, separator=found.separator)
+
+
+def _reverse(part: Document, rules: Rules) -> None:
+    _read_rule(part, rules.reverse())
+
+
 def _keyed(part: Document, rules: Rules) -> None:
     found = part.read(_Keyed)
     rules.keyed(found.source, found.target, key=found.key, value=found.value)
@@ -303,9 +353,13 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "cast": _cast,
     "const": _const,
     "drop": _drop,
+    "duration": _duration,
     "each": _each,
+    "join": _join,
     "keyed": _keyed,
     "move": _move,
+    "quantity": _quantity,
+    "reverse": _reverse,
     "scale": _scale,
     "split": _split,
     "values": _values,

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from polyver.apis.conversion._delta import Guard, Lost, was
 from polyver.apis.conversion.paths import Path, show_path
 from polyver.apis.conversion.values import MISSING, Type, cast, fingerprint, scaled
+from polyver.core import PolyverError
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
@@ -25,6 +26,7 @@ __all__ = [
     "ConstRule",
     "ConversionRule",
     "DropRule",
+    "InvalidRule",
     "Ports",
     "ScaleRule",
     "SingleFieldRule",
@@ -35,6 +37,10 @@ __all__ = [
 
 Ports = tuple[Any, ...]
 """One value for each path that a rule reads or writes; MISSING where there is no value."""
+
+
+class InvalidRule(PolyverError):
+    """A rule that is invalid by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,11 @@ class ConversionRule(ABC):
         With `back`, the rule converts from the version `to` to the version `from`.
         """
         return (self.targets, self.sources) if back else (self.sources, self.targets)
+
+    @property
+    def constant(self) -> Path | None:
+        """The field that this rule sets to a constant, without reading any field; None if none."""
+        return None
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -285,6 +296,10 @@ class ConstRule(ConversionRule):
     @property
     def targets(self) -> tuple[Path, ...]:
         return (self.at,)
+
+    @property
+    def constant(self) -> Path:
+        return self.at
 
     def run(self, values: Ports, *, back: bool) -> Ports:
         if back:
