@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ __all__ = [
     "KIND",
     "DeclaredConversion",
     "DeclaredEdge",
+    "largest_part",
+    "read_connected_part",
     "read_conversion",
     "read_conversions",
 ]
@@ -87,6 +89,37 @@ def read_conversions(documents: Iterable[Document]) -> Iterator[DeclaredConversi
 
 def read_conversion(document: Document) -> DeclaredConversion:
     """Read one Conversion."""
+    found = _checked(document)
+    _check_tree(document, found.spec)
+    return _declared(document, found, found.spec.versions)
+
+
+def read_connected_part(document: Document) -> DeclaredConversion:
+    """Read a Conversion whose edges need not connect all versions.
+
+    The result has the largest set of versions that are connected with each other.
+    """
+    found = _checked(document)
+    pairs = [(edge.source, edge.target) for edge in found.spec.edges]
+    return _declared(document, found, largest_part(found.spec.versions, pairs))
+
+
+def largest_part(versions: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the largest set of versions that pairs of versions connect, in the given order.
+
+    >>> largest_part(["v1", "v2", "v3"], [("v2", "v3")])
+    ['v2', 'v3']
+    """
+    parts = [{each} for each in versions]
+    for pair in pairs:
+        joined = [part for part in parts if part & {*pair}]
+        parts = [part for part in parts if part not in joined] + [set().union(*joined)]
+    best = max(parts, key=len)
+    return [each for each in versions if each in best]
+
+
+def _checked(document: Document) -> _Conversion:
+    """Read a Conversion without its rules; raise an error for an invalid name or group."""
     found = document.read(_Conversion)
     spec = found.spec
     if not spec.versions:
@@ -101,16 +134,23 @@ def read_conversion(document: Document) -> DeclaredConversion:
             "name",
             hint=f"use the CRD's name, PLURAL.{spec.group}",
         )
-    _check_tree(document, spec)
+    return found
+
+
+def _declared(
+    document: Document, found: _Conversion, versions: Sequence[str]
+) -> DeclaredConversion:
+    spec = found.spec
     edges = [
         DeclaredEdge(edge.source, edge.target, _block(document.part("spec", "edges", number)))
         for number, edge in enumerate(spec.edges)
+        if {edge.source, edge.target} <= {*versions}
     ]
     return DeclaredConversion(
         found.metadata.name,
         spec.group,
         spec.kind,
-        tuple(spec.versions),
+        tuple(versions),
         tuple(edges),
         spec.hub,
         document,

@@ -232,6 +232,14 @@ class Kind:
             raise edges_missing(definition)
         return None
 
+    def connected_part(self) -> Converter:
+        """Return a converter of the versions that edges connect, if not all are connected.
+
+        Raise an error if the kind is invalid for another reason.
+        """
+        made = _checks.complete(self, tuple(self._declared.values()))
+        return self._edges.connected_part(made, self.versions)
+
     @property
     def converter(self) -> Converter | None:
         """The converter of the kind's objects; None if no conversion is declared or needed."""
