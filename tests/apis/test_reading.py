@@ -23,7 +23,7 @@ spec:
     to: v2
     rules:
 """
-RULES = "add, cast, const, drop, each, keyed, move, scale, split, values, within, wrap"
+RULES = "add, cast, cel, const, drop, each, keyed, move, scale, split, values, within, wrap"
 ONE_KEY = f"; which is one of {RULES}"
 ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"
 A_PATH = '; write it as spec.schedule, or metadata.annotations["ex.io/mode"]'

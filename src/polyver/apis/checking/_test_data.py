@@ -23,6 +23,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.value_rules import CelRule, FunctionRule
 from polyver.kube.objects.schema.structure import META_FIELDS
 
 __all__ = ["guessed", "words_of"]
@@ -138,6 +139,10 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
             yield from (*rule.words, *rule.words.values())
         case ConstRule():
             yield rule.value
+        case CelRule():
+            yield from (*rule.forward.literals, *rule.back.literals)
+        case FunctionRule():
+            yield from (*_function(rule.forward), *_function(rule.back))
         case CastRule():
             yield from ("7", "08", "abc", "true", "1.5", 0, 1, 7)
         case ScaleRule():

@@ -147,15 +147,12 @@ def read_rules(holder: Document, rules: Rules) -> None:
     value = holder.value
     found = value.get("rules") if isinstance(value, Mapping) else None
     for number, rule in enumerate(found or ()):
-        part = holder.part("rules", number)
+        part, known = holder.part("rules", number), ", ".join(sorted(_READERS))
         if not isinstance(rule, Mapping) or len(rule) != 1:
-            known = listed(sorted(_READERS))
             raise part.error("a rule is a mapping with one key", hint=f"which is one of {known}")
         [name] = rule
         if name not in _READERS:
-            raise part.error(
-                f"{name!r} is not a rule", str(name), hint=f"known: {listed(sorted(_READERS))}"
-            )
+            raise part.error(f"{name!r} is not a rule", str(name), hint=f"known: {known}")
         rules.reading = part.place()
         try:
             _READERS[name](part.part(name), rules)
@@ -228,7 +225,14 @@ class _Each(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
     rules: list[Any] = []
 
 
-prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
+class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
+    source: str | dict[str, str]
+    target: str | dict[str, str]
+    forward: str
+    back: str
+
+
+prepare(_Cel, _FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
 
 
 def _move(part: Document, rules: Rules) -> None:
@@ -288,6 +292,11 @@ def _const(part: Document, rules: Rules) -> None:
     rules.const(found.at, found.value)
 
 
+def _cel(part: Document, rules: Rules) -> None:
+    found = part.read(_Cel)
+    rules.cel(found.source, found.target, forward=found.forward, back=found.back)
+
+
 def _each(part: Document, rules: Rules) -> None:
     found = part.read(_Each)
     read_rules(part, rules.each(found.at, to=found.target, key=found.key))
@@ -301,6 +310,7 @@ def _within(part: Document, rules: Rules) -> None:
 _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "add": _added,
     "cast": _cast,
+    "cel": _cel,
     "const": _const,
     "drop": _drop,
     "each": _each,
