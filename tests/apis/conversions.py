@@ -215,6 +215,16 @@ def drawn_rules(draw: st.DrawFn, *, depth: int = 0) -> Rules:
     return rules
 
 
+def _doubled(value: Any) -> Any:
+    return value * 2 if type(value) in (int, str) else None
+
+
+def _halved(value: Any) -> Any:
+    if type(value) is str:
+        return value[: len(value) // 2]
+    return value // 2 if type(value) is int else None
+
+
 _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "move": lambda rules, a, b, _: rules.move(a, b),
     "split": lambda rules, a, b, c: rules.split(
@@ -235,6 +245,17 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "quantity": lambda rules, a, b, _: rules.quantity(a, b, unit="Mi"),
     "quantity of a number": lambda rules, a, b, _: rules.quantity(a, b, types=("number", "string")),
     "join": lambda rules, a, b, _: rules.join(a, b, separator=" "),
+    "cel": lambda rules, a, b, _: rules.cel(a, b, forward="self + ':1'", back="self.split(':')[0]"),
+    "cel for several fields": lambda rules, a, b, c: rules.cel(
+        a,
+        {"one": b, "two": c},
+        forward="{'one': self.split(':')[0], 'two': int(self.split(':')[1])}",
+        back="self.one + ':' + string(self.two)",
+    ),
+    "cel for any value": lambda rules, a, b, _: rules.cel(
+        a, b, forward="[self]", back="size(self) == 1 ? self[0] : null"
+    ),
+    "convert": lambda rules, a, b, _: rules.convert(a, b, forward=_doubled, back=_halved),
     "keyed": lambda rules, a, b, _: rules.keyed(a, b, key="name", value="value"),
     "keyed by the rest": lambda rules, a, b, _: rules.keyed(a, b, key="name"),
     "drop": lambda rules, a, *_: rules.drop(a),

@@ -60,7 +60,10 @@ def test_every_rule_has_a_section() -> None:
 def test_a_rule_does_what_its_table_says(rule: str) -> None:
     rows = ROW.findall(SECTIONS[rule])
     assert len(rows) + 2 == SECTIONS[rule].count("\n|")
-    for known in (in_yaml(SECTIONS[rule]), in_python(SECTIONS[rule])):
+    forms = [in_python(SECTIONS[rule])]
+    if rule != "convert":  # functions exist only in Python
+        forms.append(in_yaml(SECTIONS[rule]))
+    for known in forms:
         for old, arrow, new, lost in rows:
             pair = [toy("v1", old), toy("v2", new)]
             for source, target in [pair] * (arrow != "←") + [pair[::-1]] * (arrow != "→"):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.apis.checking._expression_types import expression_problems
 from polyver.apis.checking._findings import ConversionFinding, found
 from polyver.apis.checking._ledger import trace
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, schema_at, show
@@ -27,6 +28,7 @@ from polyver.apis.conversion.rules import (
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
 from polyver.apis.conversion.text_rules import TypedRule
+from polyver.apis.conversion.value_rules import CelRule
 from polyver.apis.definition import Definition
 from polyver.core.plain import Schema
 from polyver.kube.objects.schema import is_valid
@@ -94,9 +96,9 @@ class Fit:
         if isinstance(rule, DropRule) and rule.implied:
             return
         unknown = [*self._unknown(rule)]
-        yield from unknown
-        if unknown:
-            return
+        yield from unknown or self._unfit(rule)
+
+    def _unfit(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         match rule:
             case ReversedRule():
                 yield from self.reversed().rule(rule.rule)
@@ -110,6 +112,8 @@ class Fit:
                 yield from self._words(rule)
             case CastRule() | ScaleRule() | SplitRule():
                 yield from self._scalars(rule)
+            case CelRule():
+                yield from self._expressions(rule)
             case MoveRule() | EachRule() | WrapRule() | KeyedRule():
                 yield from self._nested(rule)
 
@@ -172,6 +176,12 @@ class Fit:
                 yield from self._typed(rule, side, path, expected["type"])
                 if inside := expected.get("items"):
                     yield from self._typed(rule, side, (*path, ITEM), inside["type"])
+
+    def _expressions(self, rule: CelRule) -> Iterator[ConversionFinding]:
+        sources = [schema_at(self.source.schema, path) for path in rule.sources]
+        targets = [schema_at(self.target.schema, path) for path in rule.targets]
+        for is_target, path, fact in expression_problems(rule, sources, targets):
+            yield self._found("type", fact, self.target if is_target else self.source, path)
 
     def _typed(
         self, rule: ConversionRule, side: Side, path: Place, expected: str
@@ -314,6 +324,8 @@ def check_types(declared: DeclaredConversion, definition: Definition) -> None:
                 [name] = part.value
                 fact = f"{each.path} of {each.versions[0]}: {each.fact}"
                 hint = "use a rule for that type, or correct the schema"
+                if name == "cel":
+                    hint = "correct the expression or the schema"
                 raise part.error(fact, name, hint=hint)
 
 

@@ -25,6 +25,7 @@ from polyver.apis.conversion.rules import (
     ValuesRule,
 )
 from polyver.apis.conversion.text_rules import TypedRule
+from polyver.apis.conversion.value_rules import CelRule, FunctionRule
 from polyver.kube.objects.schema.structure import META_FIELDS
 
 __all__ = ["guessed", "words_of"]
@@ -148,6 +149,10 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
             yield from (*rule.words, *rule.words.values())
         case ConstRule():
             yield rule.value
+        case CelRule():
+            yield from (*rule.forward.literals, *rule.back.literals)
+        case FunctionRule():
+            yield from (*_function(rule.forward), *_function(rule.back))
         case CastRule():
             yield from ("7", "08", "abc", "true", "1.5", 0, 1, 7)
         case ScaleRule():

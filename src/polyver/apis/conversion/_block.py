@@ -75,6 +75,8 @@ class RuleBlock:
     """
     fits: bool = field(init=False)
     """True if each field that the rules name exists in its version."""
+    calls_functions: bool = field(init=False)
+    """True if a rule calls functions of users."""
 
     def __post_init__(self) -> None:
         FieldClaims(self.rules)
@@ -84,6 +86,7 @@ class RuleBlock:
         same_fields = not loses(*known) and not loses(*known[::-1])
         object.__setattr__(self, "trivial", not self.rules and same_fields)
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
+        object.__setattr__(self, "calls_functions", any(r.calls_functions for r in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
         """Return a block with the same rules, for values with these schemas.

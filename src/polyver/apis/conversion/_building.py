@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -29,8 +29,16 @@ from polyver.apis.conversion.rules import (
     ValuesRule,
 )
 from polyver.apis.conversion.text_rules import DurationRule, JoinRule, QuantityRule
+from polyver.apis.conversion.value_rules import (
+    CelRule,
+    Fields,
+    FunctionRule,
+    ValueSide,
+    names_of,
+)
 from polyver.apis.conversion.values import TYPES, Type
 from polyver.core import listed
+from polyver.languages import cel
 from polyver.languages.values.names import label_key_problems
 from polyver.languages.values.strings import same
 
@@ -253,6 +261,48 @@ class Rules:
         """
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
+    def cel(self, source: Fields, target: Fields, *, forward: str, back: str) -> None:
+        """Add a rule that computes values by CEL expressions, one for each direction.
+
+        In `forward`, the variable `self` is the value of the first version; in `back`, that of the
+        second. A mapping of names to paths stands for several fields: `self` or the result is then
+        an object with the values of the fields under these names.
+        """
+        sides = self._side(source), self._side(target)
+        there = _expression("forward", forward, to=sides[1])
+        self._add(CelRule(*sides, there, _expression("back", back, to=sides[0])))
+
+    def convert(
+        self,
+        source: Fields,
+        target: Fields,
+        *,
+        forward: Callable[[Any], Any],
+        back: Callable[[Any], Any],
+    ) -> None:
+        """Add a rule that computes values by functions, one for each direction.
+
+        `forward` gets the value of the first version and returns that of the second, and `back`
+        does the opposite. A function that returns None leaves the field out. A mapping of names to
+        paths stands for several fields: the function then gets or returns a dict with the values of
+        the fields under these names.
+        """
+        for name, function in (("forward", forward), ("back", back)):
+            if not callable(function):
+                raise InvalidRule(f"{name} of convert is not a function")
+        self._add(FunctionRule(self._side(source), self._side(target), forward, back))
+
+    def _side(self, fields: Fields) -> ValueSide:
+        names = names_of(fields)
+        for name in names:
+            if not name.isidentifier() or not name.isascii() or cel.escape(name) != name:
+                hint = "use letters, digits and _, and no reserved word of CEL"
+                raise InvalidRule(f"{name!r} cannot be the name of a field in a value", hint=hint)
+        paths = [fields] if isinstance(fields, str) else [*fields.values()]
+        if not paths:
+            raise InvalidRule("the rule needs at least one field in each version")
+        return ValueSide(tuple(map(self._path, paths)), tuple(names))
+
     def _nested(self, rule: ConversionRule) -> Rules:
         inside = Rules(root=False)
         self._add(rule, inside)
@@ -302,6 +352,18 @@ class _ReversedRules(Rules):
 
     def _add(self, rule: ConversionRule, inside: Rules | None = None) -> None:
         self._whole._add(ReversedRule(rule), inside)
+
+
+def _expression(name: str, text: str, *, to: ValueSide) -> cel.ValueExpression:
+    try:
+        made = cel.ValueExpression.compile(text)
+    except cel.Uncompilable as error:
+        raise InvalidRule(f"{name} is no valid CEL expression: {error.fact}") from None
+    if to.names and not cel.fits_schema(made.type, {"type": "object"}):
+        names = listed(to.names)
+        fact = f"{name} returns {made.type}, and not a map with the names of the fields"
+        raise InvalidRule(fact, hint=f"known: {names}")
+    return made
 
 
 def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:

@@ -22,7 +22,7 @@ from polyver.apis.conversion._compiler import Compiled, compile_path
 from polyver.apis.conversion._delta import has_guards, without
 from polyver.apis.conversion._preserved_fields import PreservedFields, PreservedFieldsStore
 from polyver.apis.conversion._runtime import Unusual
-from polyver.apis.conversion.hops import ByFunctions, ByRules, ConversionStep
+from polyver.apis.conversion.hops import ByRules, ConversionStep, calls_functions
 from polyver.core import ConversionTree, Hop
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import check_identity, fresh, restored
@@ -69,16 +69,14 @@ class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
     def __missing__(self, pair: tuple[str, str]) -> ConversionPath | None:
         source, target = pair
         hops = self._tree.way(source, target)
-        calls_functions = any(isinstance(hop.convert, ByFunctions) for hop in hops)
+        may_call = any(calls_functions(hop.convert) for hop in hops)
         convert: ConvertOpened | None = None
-        if calls_functions:
+        if may_call:
             convert = _by_functions(target, self._convert)
         elif (compiled := compile_path(hops)) is not None:
             convert = _by_rules(hops, compiled, self._keeping, f"{self._group}/{target}")
         self[pair] = (
-            None
-            if convert is None
-            else ConversionPath(convert, calls_functions, _touches_metadata(hops))
+            None if convert is None else ConversionPath(convert, may_call, _touches_metadata(hops))
         )
         return self[pair]
 

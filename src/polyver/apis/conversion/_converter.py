@@ -91,7 +91,7 @@ class Converter:
         self._unknown_formats: set[str] = set()
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
-        self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
+        self.calls_functions = any(map(_calls_functions, edges))
         """True if an edge calls conversion functions of users.
 
         A call of such a function may take any time, or never end.
@@ -255,6 +255,10 @@ def _check_versions(declared: DeclaredConversion, definition: Definition) -> Non
     if extra := [each for each in declared.versions if each not in known]:
         where = declared.versions.index(extra[0])
         raise error(f"{definition.name} has no version {extra[0]}", "spec", "versions", where)
+
+
+def _calls_functions(edge: DeclaredEdge | FunctionEdge) -> bool:
+    return isinstance(edge, FunctionEdge) or edge.block.calls_functions
 
 
 def _edge(

@@ -21,7 +21,15 @@ from polyver.kube.objects.codec import encode_sorted
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import StructuralSchema
 
-__all__ = ["ByFunctions", "ByRules", "ConversionStep", "PrunedObject", "by_rules", "compilable"]
+__all__ = [
+    "ByFunctions",
+    "ByRules",
+    "ConversionStep",
+    "PrunedObject",
+    "by_rules",
+    "calls_functions",
+    "compilable",
+]
 
 Function = Callable[[Object], Object]
 
@@ -171,6 +179,13 @@ class _ByUnfitRules(ByRules):
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
         return self._functions.guards(lost, view)
+
+
+def calls_functions(step: ConversionStep) -> bool:
+    """Report whether a conversion step calls functions of users."""
+    return isinstance(step, ByFunctions) or (
+        isinstance(step, ByRules) and step.block.calls_functions
+    )
 
 
 def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:

@@ -41,6 +41,10 @@ class _Nested(SingleFieldRule):
 
     inside: RuleBlock
 
+    @property
+    def calls_functions(self) -> bool:
+        return self.inside.calls_functions
+
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:

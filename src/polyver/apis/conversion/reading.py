@@ -286,8 +286,15 @@ class _Each(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
     rules: list[Any] = []
 
 
+class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
+    source: str | dict[str, str]
+    target: str | dict[str, str]
+    forward: str
+    back: str
+
+
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
-prepare(_Duration, _Quantity, _Join)
+prepare(_Duration, _Quantity, _Join, _Cel)
 
 
 def _move(part: Document, rules: Rules) -> None:
@@ -378,6 +385,11 @@ def _const(part: Document, rules: Rules) -> None:
     rules.const(found.at, found.value)
 
 
+def _cel(part: Document, rules: Rules) -> None:
+    found = part.read(_Cel)
+    rules.cel(found.source, found.target, forward=found.forward, back=found.back)
+
+
 def _each(part: Document, rules: Rules) -> None:
     found = part.read(_Each)
     read_rules(part, rules.each(found.at, to=found.target, key=found.key))
@@ -391,6 +403,7 @@ def _within(part: Document, rules: Rules) -> None:
 _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "add": _added,
     "cast": _cast,
+    "cel": _cel,
     "const": _const,
     "drop": _drop,
     "duration": _duration,

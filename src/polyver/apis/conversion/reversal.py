@@ -41,6 +41,10 @@ class ReversedRule(ConversionRule):
     def constant(self) -> Path | None:
         return self.rule.constant
 
+    @property
+    def calls_functions(self) -> bool:
+        return self.rule.calls_functions
+
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:

@@ -61,6 +61,14 @@ class ConversionRule(ABC):
     def targets(self) -> tuple[Path, ...]:
         """The fields of the version `to` that this rule converts. No other rule may use them."""
 
+    @property
+    def calls_functions(self) -> bool:
+        """True if the rule, or a rule inside of it, calls functions of users.
+
+        A call of such a function may take any time, or never end.
+        """
+        return False
+
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """Return the paths that the rule reads, and the paths that it writes.
 

@@ -1,4 +1,4 @@
-"""CEL (Common Expression Language), for rules in schemas and match conditions of webhooks.
+"""CEL (Common Expression Language), for rules in schemas, match conditions and conversions.
 
 An expression is parsed, its types are checked against a schema, its maximum cost is estimated, and
 then it is evaluated for objects. Errors have kube-apiserver's messages. The modules are imported
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from polyver.languages.cel._names import escape
     from polyver.languages.cel._program import CelResult
     from polyver.languages.cel._schema_types import MOST_BYTES, DeclaredType, declared
+    from polyver.languages.cel._types import CelType
+    from polyver.languages.cel._value_expressions import ValueExpression, fits_schema
     from polyver.languages.cel._values import NONE, CelEvaluationError, Optional
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "CelEvaluationError",
     "CelResult",
     "CelSchema",
+    "CelType",
     "ConditionFailed",
     "ConditionVariables",
     "DeclaredType",
@@ -39,8 +42,10 @@ __all__ = [
     "Optional",
     "Uncompilable",
     "Unusable",
+    "ValueExpression",
     "declared",
     "escape",
+    "fits_schema",
     "to_value",
 ]
 
@@ -54,6 +59,8 @@ __getattr__ = imported_on_use(
         "polyver.languages.cel._names": "escape",
         "polyver.languages.cel._schema_types": "MOST_BYTES DeclaredType declared",
         "polyver.languages.cel._program": "CelResult",
+        "polyver.languages.cel._types": "CelType",
+        "polyver.languages.cel._value_expressions": "ValueExpression fits_schema",
         "polyver.languages.cel._values": "NONE CelEvaluationError Optional",
     },
 )

@@ -33,13 +33,14 @@ class TooCostly(Exception):
 class ExecutionFrame:
     """The state of a running program: the values of its variables, and its cost so far."""
 
-    __slots__ = ("_most", "cost", "names")
+    __slots__ = ("_limit", "_most", "cost", "names")
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, Any], limit: int = MOST_PER_CALL) -> None:
         self.names = names
         self.cost = 0
         left = allowed()
-        self._most = MOST_PER_CALL if left is None else min(left, MOST_PER_CALL)
+        self._limit = limit
+        self._most = limit if left is None else min(left, limit)
 
     def charge(self, cost: int) -> None:
         """Add to the cost so far.
@@ -49,7 +50,7 @@ class ExecutionFrame:
         """
         self.cost += cost
         if self.cost > self._most:
-            raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
+            raise TooCostly if self.cost > self._limit else OverAllowance
 
 
 Run = Callable[[ExecutionFrame], Any]

@@ -14,6 +14,7 @@ from polyver.core import PolyverError
 from polyver.languages.cel._checker import dotted_name
 from polyver.languages.cel._costs import cost_of
 from polyver.languages.cel._evaluation import (
+    MOST_PER_CALL,
     CelConstant,
     ExecutionFrame,
     Run,
@@ -74,9 +75,9 @@ class CelProgram:
     def __init__(self, tree: CelNode, variables: Sequence[str]) -> None:
         self._run = _Compiler(variables).compile(tree)
 
-    def evaluate(self, variables: Mapping[str, Any]) -> CelResult:
-        """Evaluate the program with these variables."""
-        frame = ExecutionFrame(dict(variables))
+    def evaluate(self, variables: Mapping[str, Any], *, most: int = MOST_PER_CALL) -> CelResult:
+        """Evaluate the program with these variables; `most` is the maximum cost."""
+        frame = ExecutionFrame(dict(variables), most)
         try:
             value = self._run(frame)
         except TooCostly:

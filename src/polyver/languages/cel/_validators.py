@@ -20,14 +20,15 @@ from polyver.languages.regexp import InvalidPattern, read_pattern
 __all__ = ["literal_problems"]
 
 
-def literal_problems(tree: CelNode) -> list[CelProblem]:
+def literal_problems(tree: CelNode, *, mixed: bool = False) -> list[CelProblem]:
     """Return the errors in literals: lists and maps with mixed types, and invalid strings.
 
     A string literal is checked where it must be a duration, a timestamp, a pattern or a format.
+    With `mixed`, the values of a list or map may have several types.
     """
     found = list(_walk(tree))
     return [
-        *_mixed(tree),
+        *(() if mixed else _mixed(tree)),
         *(
             problem
             for check in (_durations, _timestamps, _patterns, _formats)
