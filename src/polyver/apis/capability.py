@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polyver.capability.capability import Capability, Surroundings
-from polyver.capability.contributions import Contribution
+from polyver.capability.contributions import Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.apis.conversion import Converter
@@ -56,10 +56,11 @@ async def serve_conversions(
 ) -> list[Controller[Any]]:
     """Serve the Conversions that users apply: check them in admission, and convert objects by them.
 
-    Return the controller of Conversions.
+    Return the controller of Conversions, and the controller that stores the counts of requests.
     """
     from polyver.apis.admission.conversions import ConversionChecks
     from polyver.apis.controllers.conversions import ConversionController
+    from polyver.apis.controllers.usage import UsageController
     from polyver.apis.conversion_kind import CONVERSIONS
     from polyver.apis.crds import conversion_data
     from polyver.client import CRDS, find
@@ -70,7 +71,8 @@ async def serve_conversions(
     publish = partial(_publish, api.server.conversions)
     conversions = ConversionController(client, publish, told=told)
     await conversions.load()
-    return [conversions]
+    usage = UsageController(client, api.request_counts, api.custom_kinds, source="APIServer")
+    return [conversions, usage]
 
 
 def _publish(served: ServedConversions[Any], name: str, converter: Converter | None) -> None:
@@ -137,7 +139,16 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
     from polyver.apis.version_usage import VERSION_USAGES
 
     del settings, around
-    return Contribution(kinds=(VERSION_USAGES,), serve=serve_conversions, source=_source)
+    group, plural = VERSION_USAGES.group, VERSION_USAGES.names.plural
+    return Contribution(
+        kinds=(VERSION_USAGES,),
+        serve=serve_conversions,
+        rights=(
+            Right(group, plural, ("get", "create")),
+            Right(group, f"{plural}/status", ("update",)),
+        ),
+        source=_source,
+    )
 
 
 def _source() -> PageSource:

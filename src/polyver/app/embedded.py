@@ -279,10 +279,17 @@ def _app(
         identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
         metrics=ApiServerMetrics(
-            lambda: store.revision, also=[collector_of(lambda: behind.engine)]
+            lambda: store.revision,
+            also=[collector_of(lambda: behind.engine)],
+            known=partial(_serves, api),
         ),
         log=log,
     )
+
+
+def _serves(api: Handler, group: str, version: str, plural: str) -> bool:
+    catalogue = getattr(api, "catalogue", None)
+    return catalogue is not None and catalogue.get(group, version, plural) is not None
 
 
 def _problem_of(api: Handler) -> str:
