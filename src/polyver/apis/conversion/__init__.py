@@ -12,6 +12,7 @@ from polyver.apis.conversion._converter import (
     NotConvertible,
     build_converter,
 )
+from polyver.apis.conversion._delta import positions
 from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE, CarryTooLarge
 from polyver.apis.conversion.hops import PrunedObject
 from polyver.apis.conversion.paths import InvalidFieldPath
@@ -38,6 +39,7 @@ __all__ = [
     "RuleBlock",
     "Rules",
     "build_converter",
+    "positions",
     "read_conversion",
     "read_conversions",
 ]
