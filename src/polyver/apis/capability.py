@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polyver.capability.capability import Capability, Surroundings
-from polyver.capability.contributions import Contribution
+from polyver.capability.contributions import READ, Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.apis.conversion import Converter
@@ -131,10 +131,24 @@ def _is_over(until: float) -> bool:
 def _contribution(settings: None, around: Surroundings) -> Contribution:
     """Return the contribution of the capability apis to a control plane.
 
-    It serves the Conversions of users, and shows kinds on the page.
+    It serves the Conversions of users, retires versions, and shows kinds on the page.
     """
-    del settings, around
-    return Contribution(serve=serve_conversions, source=_source)
+    from polyver.apis.controllers.retirements import RetirementController
+    from polyver.apis.retirement_kind import RETIREMENTS
+
+    del settings
+    group, plural = RETIREMENTS.group, RETIREMENTS.names.plural
+    return Contribution(
+        kinds=(RETIREMENTS,),
+        controllers=lambda client: [RetirementController(client, kinds=around.kinds)],
+        rights=(
+            Right(group, plural, READ),
+            Right(group, f"{plural}/status", ("update",)),
+            Right("apiextensions.k8s.io", "customresourcedefinitions/status", ("patch",)),
+        ),
+        serve=serve_conversions,
+        source=_source,
+    )
 
 
 def _source() -> PageSource:

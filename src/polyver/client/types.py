@@ -78,6 +78,8 @@ class Listing(NamedTuple):
     items: list[Object]
     resource_version: str
     more: str = ""
+    remaining: int = 0
+    """The number of objects on the next pages; 0 if the server does not report it."""
 
 
 @dataclass(frozen=True, slots=True)

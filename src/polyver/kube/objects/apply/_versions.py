@@ -57,19 +57,21 @@ def entries_in_version(obj: Object, change: VersionChange) -> list[Entry]:
     there = change.convert(here, change.source)
     moved: Owners = {}
     for identity, owned in owners.items():
-        if owned.api_version == change.source:
-            fields = _fields_in_target(owned.fields, here, there, change)
-            if identity.applies:
-                fields = _unnamed(fields, type_of(change.shapes[change.target]))
-            owned = OwnedFields(change.target, fields, owned.time)
-            identity = _in_version(identity, change.target)
-        before = moved.get(identity)
-        moved[identity] = owned if before is None else _merged(before, owned)
+        if owned.api_version != change.source:
+            _add(moved, identity, owned)
+            continue
+        fields = _fields_in_target(owned.fields, here, there, change)
+        if identity.applies:
+            fields = _unnamed(fields, type_of(change.shapes[change.target]))
+        version = "" if identity.applies else change.target
+        there_owned = OwnedFields(change.target, fields, owned.time)
+        _add(moved, identity._replace(api_version=version), there_owned)
     return write_entries({each: owned for each, owned in moved.items() if owned.fields})
 
 
-def _in_version(identity: ManagerIdentifier, api_version: str) -> ManagerIdentifier:
-    return identity if identity.applies else identity._replace(api_version=api_version)
+def _add(owners: Owners, identity: ManagerIdentifier, owned: OwnedFields) -> None:
+    before = owners.get(identity)
+    owners[identity] = owned if before is None else _merged(before, owned)
 
 
 def _merged(one: OwnedFields, other: OwnedFields) -> OwnedFields:
