@@ -120,8 +120,10 @@ class RetirementV1Alpha1:
         """The number of objects that the current step has read, of all objects: `500/10000`."""
         total: Count | None
         """The number of objects of the kind when polyver last counted them."""
-        storage: str | None
-        """The storage version in which the objects are rewritten."""
+        checked: Count | None
+        """The generation of the CustomResourceDefinition since the steps that read all objects
+        began. If the definition changes, these steps start again.
+        """
         stopped: Count | None
         """The value of `spec.attempt` with which polyver stopped serving the version."""
         passes: Annotated[list[Pass], ListMap("step")] | None

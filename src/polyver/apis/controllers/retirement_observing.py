@@ -118,6 +118,7 @@ async def observe(
         terminating="deletionTimestamp" in crd["metadata"],
         served=versions,
         storage=next(each["name"] for each in crd["spec"]["versions"] if each.get("storage")),
+        generation=crd["metadata"].get("generation", 0),
         stored=(crd.get("status") or {}).get("storedVersions") or (),
         converted=conversion["spec"]["versions"] if conversion else (),
         through=_through(conversion, crd, version),
@@ -146,7 +147,7 @@ def _recorded(status: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "step": status.get("step") or "",
         "state": status.get("state") or "",
-        "rewritten_to": status.get("storage") or "",
+        "checked": status.get("checked"),
         "stopped": status.get("stopped"),
         "passes": progress_in(status),
     }

@@ -80,7 +80,7 @@ class _Result:
     blockers: Sequence[Blocker] = ()
     passes: Mapping[RetirementStep, PassProgress] | None = None
     total: int | None = None
-    storage: str = ""
+    checked: int | None = None
     stopped: int | None = None
     purged: Counter[str] | None = None
 
@@ -158,7 +158,7 @@ class RetirementController(Controller[str]):
         status = retirement.get("status") or {}
         result = _Result(decision.state, decision.step, decision.blockers)
         result.passes = {} if decision.resets else progress_in(status)
-        result.storage = "" if decision.resets else status.get("storage") or ""
+        result.checked = None if decision.resets else status.get("checked")
         result.stopped, result.total = status.get("stopped"), status.get("total")
         result.purged = Counter({e["path"]: e["objects"] for e in status.get("purged") or ()})
         # The first reconciliation of a step only records the step. So after a restart, the status
@@ -173,6 +173,8 @@ class RetirementController(Controller[str]):
             if error.code == 409:  # another client was faster; decide again
                 return result
             result.blockers = [Blocker("RequestRefused", error.message)]
+            if decision.step == RetirementStep.DROP:
+                result.passes = {}  # the server has found an object that needs the version
         if result.blockers:
             result.state = RetirementState.BLOCKED
         return result
@@ -236,7 +238,7 @@ class RetirementController(Controller[str]):
         if chunk.returns_to is not None:
             passes.pop(chunk.returns_to, None)
         result.passes, result.total = passes, chunk.total
-        result.storage = observed.snapshot.storage
+        result.checked = observed.snapshot.generation
         result.purged = (result.purged or Counter()) + chunk.purged
 
     def _pass(self, key: str, observed: ObservedKind, step: RetirementStep) -> ObjectPass:
@@ -288,7 +290,7 @@ class RetirementController(Controller[str]):
             "step": step.value if step else None,
             "progress": f"{progress.objects}/{result.total}" if progress else None,
             "total": result.total,
-            "storage": result.storage or None,
+            "checked": result.checked,
             "stopped": result.stopped,
             "passes": [
                 {"step": each.value, **asdict(found), "after": found.after or None}

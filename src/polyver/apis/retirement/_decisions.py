@@ -96,6 +96,8 @@ class RetirementSnapshot:
     """All versions of the CustomResourceDefinition, and whether they are served."""
     storage: str = ""
     """The storage version."""
+    generation: int = 0
+    """The generation of the CustomResourceDefinition."""
     stored: Sequence[str] = ()
     """`status.storedVersions`."""
     converted: Sequence[str] = ()
@@ -123,8 +125,12 @@ class RetirementSnapshot:
     # The status of the Retirement.
     step: str = ""
     state: str = ""
-    rewritten_to: str = ""
-    """The storage version in which the passes rewrote the objects; empty before the first pass."""
+    checked: int | None = None
+    """The generation of the CustomResourceDefinition since the first pass; None before it.
+
+    If the definition changes, the storage version may have been another one for some time. All
+    objects are then read again.
+    """
     stopped: int | None = None
     """The attempt that stopped serving the version; None if the retirement has not done it."""
     passes: Mapping[RetirementStep, PassProgress] = field(default_factory=dict)
@@ -194,8 +200,7 @@ def _next_step(snapshot: RetirementSnapshot) -> tuple[RetirementStep, bool]:
     step, known = RetirementStep, snapshot.passes
     if snapshot.served[snapshot.version]:
         return step.STOP_SERVING, bool(known)
-    resets = snapshot.rewritten_to not in ("", snapshot.storage)
-    if resets:
+    if snapshot.checked not in (None, snapshot.generation):
         return step.REWRITE, True
     for each in PASSES[:2]:
         if not _is_done(known, each):
