@@ -133,14 +133,21 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
 
     It serves the Conversions of users, retires versions, and shows kinds on the page.
     """
+    from polyver.apis.controllers.retirement_observing import VersionUsers
     from polyver.apis.controllers.retirements import RetirementController
     from polyver.apis.retirement_kind import RETIREMENTS
 
     del settings
+
+    def users() -> list[VersionUsers]:
+        return [users for each in around.every() for users in each.version_users]
+
     group, plural = RETIREMENTS.group, RETIREMENTS.names.plural
     return Contribution(
         kinds=(RETIREMENTS,),
-        controllers=lambda client: [RetirementController(client, kinds=around.kinds)],
+        controllers=lambda client: [
+            RetirementController(client, kinds=around.kinds, users=users())
+        ],
         rights=(
             Right(group, plural, READ),
             Right(group, f"{plural}/status", ("update",)),

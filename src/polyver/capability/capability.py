@@ -56,6 +56,8 @@ class Surroundings:
     """The kinds of users that are declared in Python."""
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list of all capabilities."""
+    every: Callable[[], Sequence[Contribution]] = tuple
+    """Returns the contributions of all enabled capabilities, as soon as all of them are built."""
 
 
 class OptionsOfCapability(Protocol):

@@ -9,17 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.apis.retirement import (
-    PASSES,
-    PassProgress,
-    RetirementSnapshot,
-    RetirementState,
-    RetirementStep,
-    decide,
-)
+from polyver.apis.retirement import PASSES, PassProgress, RetirementSnapshot, decide
+from polyver.apis.retirement import RetirementState as State
+from polyver.apis.retirement import RetirementStep as Step
 
-Step, State = RetirementStep, RetirementState
-ORDER = [each for each in Step if each != Step.SERVE_AGAIN]
+Object = dict[str, Any]
+ORDER: list[Step] = [each for each in Step if each != Step.SERVE_AGAIN]
 CHUNK = 2
 
 
@@ -245,7 +240,7 @@ def test_after_an_abort_it_can_be_confirmed_again(
 
 
 def snapshot(**changed: Any) -> RetirementSnapshot:
-    known = {"version": "v1", "served": {"v1": True, "v2": True}, "storage": "v2"}
+    known: dict[str, Any] = {"version": "v1", "served": {"v1": True, "v2": True}, "storage": "v2"}
     return RetirementSnapshot(**(known | {"stored": ["v1", "v2"], "attempt": 1} | changed))
 
 
@@ -289,10 +284,10 @@ def test_a_user_may_override_the_users_of_a_version(changed: dict[str, Any]) -> 
 
 def test_a_manager_that_applies_the_version_delays_the_drop_and_the_narrowing() -> None:
     passes = {each: PassProgress(done=True) for each in PASSES}
-    known = {"served": {"v1": False, "v2": True}, "stored": ["v2"], "passes": passes}
+    known: Object = {"served": {"v1": False, "v2": True}, "stored": ["v2"], "passes": passes}
     decision = decide(snapshot(**known, appliers=["argocd"]))
     assert (decision.step, decision.acts) == (Step.DROP, False)
     assert "argocd applies the CustomResourceDefinition" in decision.blockers[0].message
-    gone = {"served": {"v2": True}, "step": Step.DROP.value, "converted": ["v1", "v2"]}
+    gone: Object = {"served": {"v2": True}, "step": Step.DROP.value, "converted": ["v1", "v2"]}
     decision = decide(snapshot(**gone, conversion_appliers=["argocd"]))
     assert (decision.step, decision.acts) == (Step.NARROW, False)

@@ -14,8 +14,7 @@ from polyver.apis.retirement._decisions import (
     decide,
 )
 from polyver.apis.retirement._definitions import (
-    appliers_of_conversion,
-    appliers_of_version,
+    appliers_of_versions,
     conversion_without,
     paths_through,
     versions_served,
@@ -41,8 +40,7 @@ __all__ = [
     "RetirementState",
     "RetirementStep",
     "VersionClients",
-    "appliers_of_conversion",
-    "appliers_of_version",
+    "appliers_of_versions",
     "clients_of",
     "conversion_without",
     "decide",

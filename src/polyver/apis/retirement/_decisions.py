@@ -107,7 +107,7 @@ class RetirementSnapshot:
     version.
     """
     appliers: Sequence[str] = ()
-    """The field managers that apply the version in the CustomResourceDefinition."""
+    """The field managers that apply the versions of the CustomResourceDefinition."""
     conversion_appliers: Sequence[str] = ()
     """The field managers that apply the versions of the Conversion."""
     clients: Sequence[str] = ()

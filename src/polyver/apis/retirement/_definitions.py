@@ -10,8 +10,7 @@ from polyver.apis.conversion import Converter
 from polyver.core.plain import Object
 
 __all__ = [
-    "appliers_of_conversion",
-    "appliers_of_version",
+    "appliers_of_versions",
     "conversion_without",
     "paths_through",
     "versions_served",
@@ -53,27 +52,18 @@ def paths_through(converter: Converter, version: str) -> list[str]:
     ]
 
 
-def appliers_of_version(crd: Mapping[str, Any], version: str) -> list[str]:
-    """Return the field managers that apply a version of a CRD by server-side apply.
+def appliers_of_versions(obj: Mapping[str, Any]) -> list[str]:
+    """Return the field managers that apply `spec.versions` of a CRD or of a Conversion.
 
-    If another client changes or removes the version, they restore it at their next apply.
+    In both kinds, the list is owned as a whole. If another client changes it, these field managers
+    restore it at their next apply.
     """
-    item = f'k:{{"name":"{version}"}}'
-    return _appliers(crd, lambda spec: item in spec.get("f:versions", {}))
-
-
-def appliers_of_conversion(conversion: Mapping[str, Any]) -> list[str]:
-    """Return the field managers that apply the versions of a Conversion."""
-    return _appliers(conversion, lambda spec: "f:versions" in spec)
-
-
-def _appliers(obj: Mapping[str, Any], owns: Any) -> list[str]:
     entries = obj["metadata"].get("managedFields") or ()
     return sorted(
         {
             each.get("manager", "")
             for each in entries
             if each.get("operation") == "Apply"
-            and owns((each.get("fieldsV1") or {}).get("f:spec", {}))
+            and "f:versions" in (each.get("fieldsV1") or {}).get("f:spec", {})
         }
     )
