@@ -151,6 +151,7 @@ def _contribution(settings: None, around: Surroundings) -> Contribution:
         rights=(
             Right(group, plural, READ),
             Right(group, f"{plural}/status", ("update",)),
+            Right(group, "versionusages", ("get",)),
             Right("apiextensions.k8s.io", "customresourcedefinitions/status", ("patch",)),
         ),
         serve=serve_conversions,

@@ -20,7 +20,7 @@ from polyver.core.plain import Object
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["counting", "follow", "plan_lines", "refuse_unfinished"]
+__all__ = ["counting", "follow", "plan_lines", "refuse_unfinished", "summary_lines"]
 
 _EVERY: Final = 0.3
 _UNTAKEN: Final = 60.0
@@ -220,3 +220,11 @@ def refuse_unfinished(retirement: Object) -> None:
     hint = "polyver continues as soon as this is resolved; --abort serves the version again"
     warn(hint)
     raise ProblemsFound(f"the retirement of {name} is blocked: {text}")
+
+
+def summary_lines(retirement: Object) -> Iterator[str]:
+    """Yield the lines that report what a completed retirement has changed."""
+    status, spec = retirement.get("status") or {}, retirement["spec"]
+    yield f"{spec['version']} of {spec['definition']} is removed"
+    for each in status.get("purged") or ():
+        yield f"purged {printable(each['path'])} in {_objects(each['objects'])}"

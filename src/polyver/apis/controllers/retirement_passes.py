@@ -157,6 +157,8 @@ class ObjectPass:
                 case _:
                     await self._purge(work, obj)
         except ApiError as error:
+            if error.code == 403:
+                raise
             if error.code not in _CHANGED:
                 raise RefusedWrite(f"{name}: {error.message}") from None
             # In the storage version, somebody else has done the same. The other steps are repeated

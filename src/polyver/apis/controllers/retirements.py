@@ -172,7 +172,7 @@ class RetirementController(Controller[str]):
         except ApiError as error:
             if error.code == 409:  # another client was faster; decide again
                 return result
-            result.blockers = [Blocker("RequestRefused", error.message)]
+            result.blockers = [_refused(error, observed)]
             if decision.step == RetirementStep.DROP:
                 result.passes = {}  # the server has found an object that needs the version
         if result.blockers:
@@ -344,6 +344,17 @@ def _condition(retirement: Object, result: _Result) -> DesiredCondition:
             message = "; ".join(each.message for each in result.blockers)
     reason = result.blockers[0].reason if result.blockers else result.state.value
     return DesiredCondition("Retired", status, reason, message)
+
+
+def _refused(error: ApiError, observed: ObservedKind) -> Blocker:
+    if error.code != 403 or observed.crd is None:
+        return Blocker("RequestRefused", error.message)
+    name = observed.crd["metadata"]["name"]
+    text = (
+        f"{error.message}; polyver needs the rights to list and patch {name}: create a ClusterRole "
+        "with these rights, and pass its name to `polyver install --role`"
+    )
+    return Blocker("Forbidden", text)
 
 
 def _only_versions_differ(crd: Mapping[str, Any]) -> bool:

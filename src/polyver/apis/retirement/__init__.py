@@ -4,6 +4,7 @@ All modules are pure. The controller of Retirements executes the steps.
 """
 
 from polyver.apis.retirement._decisions import (
+    FIXED_REASONS,
     PASSES,
     Blocker,
     Decision,
@@ -29,6 +30,7 @@ from polyver.apis.retirement._plan import (
 from polyver.apis.retirement._usage import VersionClients, clients_of
 
 __all__ = [
+    "FIXED_REASONS",
     "PASSES",
     "Blocker",
     "Decision",

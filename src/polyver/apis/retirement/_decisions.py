@@ -15,6 +15,7 @@ from typing import Final
 from polyver.core import listed
 
 __all__ = [
+    "FIXED_REASONS",
     "PASSES",
     "Blocker",
     "Decision",
@@ -64,6 +65,20 @@ class Blocker:
 
     reason: str
     message: str
+
+
+FIXED_REASONS: Final = frozenset(
+    {
+        "NoDefinition",
+        "UnknownVersion",
+        "StorageVersion",
+        "OnlyServedVersion",
+        "ConversionPath",
+        "Terminating",
+        "OtherRetirement",
+    }
+)
+"""The reasons of blockers that stay until a user changes the kind: waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)

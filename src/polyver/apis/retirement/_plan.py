@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from polyver.apis.conversion import ANNOTATION, preserved_in_version
 from polyver.apis.retirement._decisions import (
+    FIXED_REASONS,
     Blocker,
     RetirementSnapshot,
     RetirementState,
@@ -138,13 +139,13 @@ def plan_retirement(
     """Return the plan of a retirement that has not started."""
     decision = decide(snapshot)
     done = decision.state in (RetirementState.COMPLETED, RetirementState.ABORTED)
-    exists = snapshot.version in snapshot.served
+    fixed = any(each.reason in FIXED_REASONS for each in decision.blockers)
     return RetirementPlan(
         definition=definition,
         version=snapshot.version,
-        steps=[] if done or not exists else [*_steps(snapshot, counts)],
+        steps=[] if done or fixed else [*_steps(snapshot, counts)],
         blockers=decision.blockers,
-        warnings=[*_warnings(snapshot, counts, clients)],
+        warnings=[] if fixed else [*_warnings(snapshot, counts, clients)],
         counts=counts,
         clients=clients,
         snapshot=snapshot,
@@ -193,13 +194,17 @@ def _warnings(
         yield f"requests were not counted, so it is unknown which clients use {version}"
     if counts.with_preserved:
         yield (
-            f"{counts.with_preserved} objects have values that only {version} can express; they "
-            "are lost when these are purged, also after an abort"
+            f"values that only {version} can express, in {_objects(counts.with_preserved)}, are "
+            "lost when polyver purges them, also after an abort"
         )
     if counts.unknown:
         yield (
-            f"{counts.unknown} objects have preserved fields in a format that this release cannot "
-            "read; they are kept"
+            f"preserved fields in {_objects(counts.unknown)} have a format that this release "
+            "cannot read; they are kept"
         )
     if snapshot.appliers and not snapshot.takes_over:
         yield "polyver waits until the field managers above have changed the definition"
+
+
+def _objects(number: int) -> str:
+    return "1 object" if number == 1 else f"{number} objects"

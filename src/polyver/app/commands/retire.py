@@ -18,6 +18,7 @@ from polyver.apis.commands.retirement_view import (
     follow,
     plan_lines,
     refuse_unfinished,
+    summary_lines,
 )
 from polyver.apis.controllers.retirement_observing import (
     RETIREMENTS_ON,
@@ -26,6 +27,7 @@ from polyver.apis.controllers.retirement_observing import (
     observe,
 )
 from polyver.apis.retirement import (
+    FIXED_REASONS,
     ObjectCounts,
     RetirementPlan,
     RetirementState,
@@ -44,8 +46,6 @@ from polyver.languages.values.durations import nanoseconds
 
 app = App(name="retire")
 _MANAGER = "polyver-retire"
-_IMPOSSIBLE = {"NoDefinition", "UnknownVersion", "StorageVersion", "OnlyServedVersion"}
-_IMPOSSIBLE |= {"ConversionPath", "Terminating", "OtherRetirement"}
 
 
 @app.default
@@ -146,6 +146,8 @@ def _finish(retirement: Object, output: OutputFormat, *, refuses: bool = False) 
         emit({"name": retirement["metadata"]["name"], **status}, output)
     if refuses:
         refuse_unfinished(retirement)
+        if output is OutputFormat.TABLE:
+            print_lines(*summary_lines(retirement))
 
 
 async def _plan(
@@ -222,7 +224,7 @@ async def _confirm(
         first = plan_retirement(
             crd["metadata"]["name"], observed.snapshot, ObjectCounts(), observed.clients
         )
-        if problems := [each.message for each in first.blockers if each.reason in _IMPOSSIBLE]:
+        if problems := [each.message for each in first.blockers if each.reason in FIXED_REASONS]:
             raise RequestRefused(f"{version} cannot be retired now: {'; '.join(problems)}")
         return await _created(client, wanted)
     if _state(known) == RetirementState.COMPLETED:
