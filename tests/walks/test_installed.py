@@ -40,6 +40,7 @@ ROLES = {
     "namespace": f"{RBAC}/namespaces/polyver-system/roles/polyver",
 }
 CONVERSIONS = "/apis/polyver.dev/v1alpha1/conversions"
+RETIREMENTS = "/apis/polyver.dev/v1alpha1/retirements"
 KITE = f"/apis/{GROUP}/v2/namespaces/default/kites"
 BOATS = "boats.example.com"
 ACTIONS = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
@@ -215,6 +216,15 @@ def _lose_bundle(crd: Any) -> None:
     del crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
 
 
+def retire(on: Installed) -> None:
+    """A version of a kind is removed."""
+    spec = {"definition": f"boats.{BOATS}", "version": "v2"}
+    make(on, RETIREMENTS, "Retirement", f"boats.{BOATS}-v2", spec=spec)
+    at = f"{RETIREMENTS}/boats.{BOATS}-v2"
+    eventually(lambda: told(on, at, "state") == "Completed")
+    assert told(on, at, "blockers") is None
+
+
 STEPS: tuple[Callable[[Installed], None], ...] = (
     start,
     convert,
@@ -225,6 +235,7 @@ STEPS: tuple[Callable[[Installed], None], ...] = (
     roll_out_functions,
     lead,
     repair,
+    retire,
 )
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polyver.capability.capability import Capability, Surroundings
-from polyver.capability.contributions import Contribution, Right
+from polyver.capability.contributions import READ, Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.apis.conversion import Converter
@@ -133,19 +133,36 @@ def _is_over(until: float) -> bool:
 def _contribution(settings: None, around: Surroundings) -> Contribution:
     """Return the contribution of the capability apis to a control plane.
 
-    It serves the Conversions of users, counts the requests to versions, and shows kinds on the
-    page.
+    It serves the Conversions of users, counts the requests to versions, retires versions, and
+    shows kinds on the page.
     """
+    from polyver.apis.controllers.retirement_observing import VersionUsers
+    from polyver.apis.controllers.retirements import RetirementController
+    from polyver.apis.retirement_kind import RETIREMENTS
     from polyver.apis.version_usage import VERSION_USAGES
 
-    del settings, around
-    group, plural = VERSION_USAGES.group, VERSION_USAGES.names.plural
+    del settings
+
+    def users() -> list[VersionUsers]:
+        return [users for each in around.every() for users in each.version_users]
+
+    group, retirements, usages = (
+        RETIREMENTS.group,
+        RETIREMENTS.names.plural,
+        VERSION_USAGES.names.plural,
+    )
     return Contribution(
-        kinds=(VERSION_USAGES,),
+        kinds=(RETIREMENTS, VERSION_USAGES),
+        controllers=lambda client: [
+            RetirementController(client, kinds=around.kinds, users=users())
+        ],
         serve=serve_conversions,
         rights=(
-            Right(group, plural, ("get", "create")),
-            Right(group, f"{plural}/status", ("update",)),
+            Right(group, retirements, READ),
+            Right(group, f"{retirements}/status", ("update",)),
+            Right(group, usages, ("get", "create")),
+            Right(group, f"{usages}/status", ("update",)),
+            Right("apiextensions.k8s.io", "customresourcedefinitions/status", ("patch",)),
         ),
         source=_source,
     )

@@ -149,7 +149,7 @@ class _Wired:
         # Worker processes use the credentials of this replica.
         lent = nullcontext(WorkerAccess(settings.access))
         self._contributions = settings.choices.contributions(
-            Surroundings(namespace=settings.namespace, lend=lambda: lent)
+            Surroundings(namespace=settings.namespace, lend=lambda: lent, kinds=settings.kinds)
         )
         own = [kind for each in self._contributions for kind in each.kinds]
         self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}

@@ -190,7 +190,9 @@ async def _pipeline(
     ]
     async with in_background(api.run()):
         lend = partial(_lent, identities, f"https://{address}", credentials)
-        contributions = settings.choices.contributions(Surroundings(folder=folder, lend=lend))
+        contributions = settings.choices.contributions(
+            Surroundings(folder=folder, lend=lend, kinds=settings.kinds)
+        )
         controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
         async with ControllerManager(client, controllers) as behind.engine:
             yield api

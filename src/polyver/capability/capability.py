@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from polyver.apis.declaring import Kind
     from polyver.capability.contributions import Contribution
     from polyver.capability.lineages import LineageReader
     from polyver.capability.subjects import Subject
@@ -51,8 +52,12 @@ class Surroundings:
     """The HTTP servers to which polyver may send the requests that a user's object specifies, such
     as checks of a rollout. None allows no server.
     """
+    kinds: tuple[Kind, ...] = ()
+    """The kinds of users that are declared in Python."""
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list of all capabilities."""
+    every: Callable[[], Sequence[Contribution]] = tuple
+    """Returns the contributions of all enabled capabilities, as soon as all of them are built."""
 
 
 class OptionsOfCapability(Protocol):
