@@ -217,12 +217,18 @@ def _lose_bundle(crd: Any) -> None:
 
 
 def retire(on: Installed) -> None:
-    """A version of a kind is removed."""
-    spec = {"definition": f"boats.{BOATS}", "version": "v2"}
-    make(on, RETIREMENTS, "Retirement", f"boats.{BOATS}-v2", spec=spec)
-    at = f"{RETIREMENTS}/boats.{BOATS}-v2"
+    """A version of a kind is removed, in which objects were stored."""
+    edited(on.request, f"{CRDS}/boats.{BOATS}", _store_in_v2)
+    spec = {"definition": f"boats.{BOATS}", "version": "v1"}
+    make(on, RETIREMENTS, "Retirement", f"boats.{BOATS}-v1", spec=spec)
+    at = f"{RETIREMENTS}/boats.{BOATS}-v1"
     eventually(lambda: told(on, at, "state") == "Completed")
     assert told(on, at, "blockers") is None
+
+
+def _store_in_v2(crd: Any) -> None:
+    for each in crd["spec"]["versions"]:
+        each["storage"] = each["name"] == "v2"
 
 
 STEPS: tuple[Callable[[Installed], None], ...] = (

@@ -26,7 +26,7 @@ _EVERY: Final = 0.3
 _UNTAKEN: Final = 60.0
 """Seconds after which the command gives up if no controller has set the status."""
 _TEMPORARY: Final = {"ObjectRefused", "RequestRefused"}
-_GRACE: Final = 30.0
+_GRACE: Final = 10.0
 """Seconds for which the command waits while a server refuses a request, because polyver repeats it.
 """
 _PATIENCE: Final = 60.0

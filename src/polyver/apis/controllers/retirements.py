@@ -30,8 +30,8 @@ from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.apis.retirement import (
     PASSES,
     Blocker,
-    Decision,
     PassProgress,
+    RetirementDecision,
     RetirementState,
     RetirementStep,
     conversion_without,
@@ -152,7 +152,7 @@ class RetirementController(Controller[str]):
         return Requeue(_LOOK_AGAIN) if result.state == RetirementState.BLOCKED else None
 
     async def _executed(
-        self, key: str, retirement: Object, observed: ObservedKind, decision: Decision
+        self, key: str, retirement: Object, observed: ObservedKind, decision: RetirementDecision
     ) -> _Result:
         """Execute the step of a decision, and return the result for the status."""
         status = retirement.get("status") or {}

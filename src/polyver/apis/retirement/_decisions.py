@@ -18,8 +18,8 @@ __all__ = [
     "FIXED_REASONS",
     "PASSES",
     "Blocker",
-    "Decision",
     "PassProgress",
+    "RetirementDecision",
     "RetirementSnapshot",
     "RetirementState",
     "RetirementStep",
@@ -152,7 +152,7 @@ class RetirementSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RetirementDecision:
     """The state of a retirement, its next step, and the reasons why this step cannot run."""
 
     state: RetirementState
@@ -167,10 +167,10 @@ class Decision:
         return self.step is not None and not self.blockers
 
 
-def decide(snapshot: RetirementSnapshot) -> Decision:
+def decide(snapshot: RetirementSnapshot) -> RetirementDecision:
     """Return the next step of a retirement."""
     if snapshot.state == RetirementState.COMPLETED:
-        return Decision(RetirementState.COMPLETED)
+        return RetirementDecision(RetirementState.COMPLETED)
     if not snapshot.exists:
         return _blocked(None, [Blocker("NoDefinition", "there is no CustomResourceDefinition")])
     if snapshot.version not in snapshot.served:
@@ -181,33 +181,33 @@ def decide(snapshot: RetirementSnapshot) -> Decision:
     blockers = [*_structure(snapshot), *_needs(snapshot, step)]
     if blockers:
         return _blocked(step, blockers, resets=resets)
-    return Decision(RetirementState.RUNNING, step, resets=resets)
+    return RetirementDecision(RetirementState.RUNNING, step, resets=resets)
 
 
 def _blocked(
     step: RetirementStep | None, blockers: Sequence[Blocker], *, resets: bool = False
-) -> Decision:
-    return Decision(RetirementState.BLOCKED, step, tuple(blockers), resets)
+) -> RetirementDecision:
+    return RetirementDecision(RetirementState.BLOCKED, step, tuple(blockers), resets)
 
 
-def _abort(snapshot: RetirementSnapshot) -> Decision:
+def _abort(snapshot: RetirementSnapshot) -> RetirementDecision:
     if snapshot.served[snapshot.version]:
-        return Decision(RetirementState.ABORTED)
-    return Decision(RetirementState.RUNNING, RetirementStep.SERVE_AGAIN)
+        return RetirementDecision(RetirementState.ABORTED)
+    return RetirementDecision(RetirementState.RUNNING, RetirementStep.SERVE_AGAIN)
 
 
-def _after_drop(snapshot: RetirementSnapshot) -> Decision:
+def _after_drop(snapshot: RetirementSnapshot) -> RetirementDecision:
     """Return the decision for a version that the CustomResourceDefinition does not have."""
     if not snapshot.step:
         known = listed([*snapshot.served])
         text = f"the CustomResourceDefinition has no version {snapshot.version}; it has {known}"
         return _blocked(None, [Blocker("UnknownVersion", text)])
     if snapshot.version not in snapshot.converted:
-        return Decision(RetirementState.COMPLETED)
+        return RetirementDecision(RetirementState.COMPLETED)
     step, names = RetirementStep.NARROW, snapshot.conversion_appliers
     if names and not snapshot.takes_over:
         return _blocked(step, [_applied("the Conversion", names, f"remove {snapshot.version}")])
-    return Decision(RetirementState.RUNNING, step)
+    return RetirementDecision(RetirementState.RUNNING, step)
 
 
 def _next_step(snapshot: RetirementSnapshot) -> tuple[RetirementStep, bool]:
@@ -281,8 +281,9 @@ def _needs(snapshot: RetirementSnapshot, step: RetirementStep) -> list[Blocker]:
 
 
 def _applied(what: str, managers: Sequence[str], change: str) -> Blocker:
-    text = (
-        f"{listed(managers)} applies {what}, and would undo the change; {change} where "
-        f"{listed(managers)} reads it from"
-    )
+    shown = listed([_OWN_SOURCES if each == "polyver" else each for each in managers])
+    text = f"{shown} applies {what}, and would undo the change; {change} in its source"
     return Blocker("AppliedElsewhere", text)
+
+
+_OWN_SOURCES: Final = "polyver itself (from the files of `polyver up -f`, or from Python kinds)"
