@@ -9,7 +9,7 @@ from msgspec import Struct
 from polyver.kube.objects.codec import prepare
 from polyver.languages.values.manifests import Document
 
-__all__ = ["Metadata", "objects_of"]
+__all__ = ["Metadata", "every_object", "objects_of", "type_of"]
 
 
 class Metadata(Struct):
@@ -26,20 +26,33 @@ class _Typed(Struct, rename="camel"):
     api_version: str = ""
 
 
+def every_object(documents: Iterable[Document]) -> Iterator[Document]:
+    """Yield all objects in YAML documents. If a document is a List, yield its items instead."""
+    for document in documents:
+        value = document.value
+        if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
+            count = len(document.read(_List).items)
+            yield from (document.part("items", number) for number in range(count))
+        else:
+            yield document
+
+
+def type_of(document: Document) -> tuple[str, str]:
+    """Return the API group and kind of an object in a document; empty strings if it has none."""
+    typed = document.read(_Typed) if isinstance(document.value, dict) else _Typed()
+    group, slash, _ = typed.api_version.partition("/")
+    return group if slash else "", typed.kind
+
+
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
     """Yield the objects in YAML documents whose API group is `group` and whose kind is in `kinds`.
 
     If a document is a List, its items are searched as well.
     """
-    for document in documents:
-        value, items = document.value, [document]
-        if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
-            count = len(document.read(_List).items)
-            items = [document.part("items", number) for number in range(count)]
-        for item in items:
-            typed = item.read(_Typed) if isinstance(item.value, dict) else _Typed()
-            if typed.kind in kinds and typed.api_version.partition("/")[0] == group:
-                yield item.without_nulls()
+    for item in every_object(documents):
+        found, kind = type_of(item)
+        if kind in kinds and found == group:
+            yield item.without_nulls()
 
 
 class _List(Struct):
