@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from polyver.core.plain import Object
 from polyver.core.preflight import Outcome, Preflight, PreflightReport
 
@@ -22,6 +24,7 @@ __all__ = [
     "PlannedRow",
     "Planner",
     "applied_to",
+    "last_applied",
 ]
 
 OUTCOME_KEYS: Final[Mapping[Outcome, str]] = {
@@ -75,6 +78,8 @@ class PlannedChanges:
     """The changes that would follow if the objects of one capability in the files were applied."""
 
     noun: DependentNoun
+    kinds: Collection[tuple[str, str]] = ()
+    """Further kinds, besides those of the Planner, whose objects in the files were checked."""
     report: PreflightReport
     failing: PreflightReport = field(default_factory=lambda: Preflight().report())
     """Dependents that fail now, and that would still fail if the files were applied."""
@@ -100,7 +105,7 @@ class Planner:
     """The contribution of a capability to `polyver plan`."""
 
     kinds: frozenset[tuple[str, str]]
-    """The groups and kinds of the objects in files that the capability plans."""
+    """The groups and kinds of the objects in files that the capability plans or checks."""
     plan: Callable[[Client, ClusterAccess, PlanQuestion], Awaitable[PlannedChanges | None]]
     """Computes the changes; writes nothing to the cluster.
 
@@ -116,7 +121,8 @@ def applied_to(live: Object | None, written: Object) -> Object:
     """
     if live is None:
         return {**written, "metadata": {**written["metadata"]}}
-    metadata, before = {**live["metadata"]}, _last_applied(live)
+    metadata = {**live["metadata"]}
+    before = (last_applied(live) or {}).get("metadata") or {}
     for part in ("labels", "annotations"):
         said = written["metadata"].get(part) or {}
         gone = {*(before.get(part) or {})} - {*said}
@@ -126,13 +132,11 @@ def applied_to(live: Object | None, written: Object) -> Object:
     return {**live, "spec": written.get("spec") or {}, "metadata": metadata}
 
 
-def _last_applied(live: Object) -> Object:
-    """Return the metadata with which kubectl applied an object last; empty if it never did."""
-    import msgspec
-
+def last_applied(live: Object) -> Object | None:
+    """Return an object as kubectl applied it last; None if kubectl never did."""
     text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
     try:
-        found = msgspec.json.decode(text)["metadata"] if text else {}
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return {}  # a user has changed the annotation
-    return found if isinstance(found, dict) else {}
+        found = msgspec.json.decode(text) if text else None
+    except msgspec.DecodeError:
+        return None  # a user has changed the annotation
+    return found if isinstance(found, dict) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,13 +16,13 @@ from polyver.capability.planning import PlanQuestion
 from polyver.capability.preflight_examples import example_diff, object_label
 from polyver.cli.cluster import on_cluster
 from polyver.cli.exit_codes import Misused, RequestRefused, UnknownName
-from polyver.cli.files import read_manifests
+from polyver.cli.loading import documents_of
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, printable, warn
 from polyver.core import listed
-from polyver.kube.objects import every_object, type_of
+from polyver.kube.objects import type_of
 
 if TYPE_CHECKING:
-    from polyver.capability.planning import DependentNoun, PlannedChanges, Planner
+    from polyver.capability.planning import DependentNoun, PlannedChanges
     from polyver.client import Client
     from polyver.client.cluster import ClusterAccess
     from polyver.core.preflight import ChangeGroup, FailureGroup, FieldChange
@@ -115,9 +115,12 @@ def plan(
     output
         The output format. The formats json and yaml are always complete, even without --all.
     """
-    documents, most = [*every_object(read_manifests(file))], _read_sample(sample)
+    documents, most = documents_of(file), _read_sample(sample)
     planners = {each.name: each.planner() for each in CAPABILITIES if each.planner is not None}
-    _check_kinds(documents, planners.values())
+    kinds = {named for each in planners.values() for named in each.kinds}
+    if len(_others(documents, kinds)) == len(documents):
+        hint = f"the command plans {listed(sorted({kind for _, kind in kinds}), most=_ALL)}"
+        raise UnknownName("there is no object in the files that can be planned", hint=hint)
 
     async def ask(client: Client, access: ClusterAccess) -> list[PlannedChanges]:
         found = []
@@ -132,6 +135,9 @@ def plan(
         return [each for each in found if each is not None]
 
     made = _whole(context, ask)
+    for document in _others(documents, kinds.union(*(each.kinds for each in made))):
+        kind = type_of(document)[1] or "a document without a kind"
+        warn(f"{kind} is not part of the plan ({document.place()})")
     if output is OutputFormat.TABLE:
         _print(made, everything=everything)
     else:
@@ -151,15 +157,8 @@ def _read_sample(text: str) -> int | None:
     return int(text)
 
 
-def _check_kinds(documents: Sequence[Document], planners: Iterable[Planner]) -> None:
-    """Warn about objects that no capability plans. Raise UnknownName if there are only such."""
-    kinds = {named for each in planners for named in each.kinds}
-    others = [each for each in documents if type_of(each) not in kinds]
-    if len(others) == len(documents):
-        hint = f"the command plans {listed(sorted({kind for _, kind in kinds}), most=_ALL)}"
-        raise UnknownName("there is no object in the files that can be planned", hint=hint)
-    for each in others:
-        warn(f"{type_of(each)[1] or 'a document'} is not part of the plan ({each.place()})")
+def _others(documents: Sequence[Document], kinds: Collection[tuple[str, str]]) -> list[Document]:
+    return [each for each in documents if type_of(each) not in kinds]
 
 
 def _whole(

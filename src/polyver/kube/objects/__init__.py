@@ -5,7 +5,7 @@ here does I/O.
 """
 
 from polyver.kube.objects.codec import digest, encode_json
-from polyver.kube.objects.metadata import Metadata, every_object, objects_of, type_of
+from polyver.kube.objects.metadata import Metadata, objects_of, type_of
 from polyver.kube.objects.patch import (
     InvalidPatch,
     PatchFailed,
@@ -35,7 +35,6 @@ __all__ = [
     "digest",
     "dump_yaml",
     "encode_json",
-    "every_object",
     "load_manifests",
     "objects_of",
     "parse_field_selector",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
 from polyver.kube.objects.codec import prepare
 from polyver.languages.values.manifests import Document
 
-__all__ = ["Metadata", "every_object", "objects_of", "type_of"]
+__all__ = ["Metadata", "objects_of", "type_of"]
 
 
 class Metadata(Struct):
@@ -26,17 +26,6 @@ class _Typed(Struct, rename="camel"):
     api_version: str = ""
 
 
-def every_object(documents: Iterable[Document]) -> Iterator[Document]:
-    """Yield all objects in YAML documents. If a document is a List, yield its items instead."""
-    for document in documents:
-        value = document.value
-        if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
-            count = len(document.read(_List).items)
-            yield from (document.part("items", number) for number in range(count))
-        else:
-            yield document
-
-
 def type_of(document: Document) -> tuple[str, str]:
     """Return the API group and kind of an object in a document; empty strings if it has none."""
     typed = document.read(_Typed) if isinstance(document.value, dict) else _Typed()
@@ -49,10 +38,17 @@ def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterat
 
     If a document is a List, its items are searched as well.
     """
-    for item in every_object(documents):
-        found, kind = type_of(item)
-        if kind in kinds and found == group:
-            yield item.without_nulls()
+    for document in documents:
+        value, items = document.value, [document]
+        if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
+            count = len(document.read(_List).items)
+            items = [document.part("items", number) for number in range(count)]
+        yield from (item.without_nulls() for item in items if _is(item, group, kinds))
+
+
+def _is(document: Document, group: str, kinds: Collection[str]) -> bool:
+    found, kind = type_of(document)
+    return found == group and kind in kinds
 
 
 class _List(Struct):
