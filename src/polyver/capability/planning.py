@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.core.preflight import Outcome, Preflight, PreflightReport
+from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
     from polyver.client import Client
@@ -25,6 +27,7 @@ __all__ = [
     "Planner",
     "applied_to",
     "last_applied",
+    "may_not_write",
 ]
 
 OUTCOME_KEYS: Final[Mapping[Outcome, str]] = {
@@ -34,6 +37,7 @@ OUTCOME_KEYS: Final[Mapping[Outcome, str]] = {
     "fails": "wouldFail",
 }
 """The outcomes of dependents in the output as JSON or YAML."""
+_CANNOT: Final = re.compile(r'" cannot (create|update) resource "')
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -111,6 +115,14 @@ class Planner:
 
     The result is None if the files contain no object that the capability plans.
     """
+
+
+def may_not_write(error: ApiError) -> bool:
+    """Report whether an API server refused a write because the user has no permission for it.
+
+    A refusal by admission may have the same code, and does not say that the user cannot write.
+    """
+    return error.code == 403 and bool(_CANNOT.search(error.message))
 
 
 def applied_to(live: Object | None, written: Object) -> Object:

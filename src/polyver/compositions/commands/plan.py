@@ -22,6 +22,7 @@ from polyver.capability.planning import (
     Planner,
     PlanQuestion,
     applied_to,
+    may_not_write,
 )
 from polyver.capability.rollouts import holding_policy
 from polyver.cli.exit_codes import RequestRefused
@@ -29,6 +30,7 @@ from polyver.cli.files import data_folder
 from polyver.client import GroupVersionResource, find
 from polyver.compositions.commands.composites import composed_on, composites_on
 from polyver.compositions.commands.planning.functions import (
+    ADDRESS_HINT,
     read_addresses,
     records_references,
     serve_functions,
@@ -184,10 +186,10 @@ class _CompositionPlanner:
         """Add the revisions that a Composition or a Function would publish."""
         resource = COMPOSITIONS if written.kind == "Composition" else FUNCTIONS
         live = await find(self._client, resource, written.name)
-        obj, refusals = await self._tried(resource, applied_to(live, written.obj), live)
-        found = _Published(obj, refusals=refusals)
+        found = _Published(_with_uid(applied_to(live, written.obj)))
         self.published.append(found)
-        if refusals:
+        await self._try(resource, found, live)
+        if found.refusals:
             return
         if written.kind == "Composition":
             self._publish_composition(found)
@@ -195,16 +197,14 @@ class _CompositionPlanner:
             await self._publish_function(found, written)
         if found.revision:
             lineage = LineageName(resource.group, written.kind, "", written.name)
-            labels = obj["metadata"].get("labels") or {}
+            labels = found.obj["metadata"].get("labels") or {}
             found.policy = await holding_policy(self._client, lineage, labels)
 
-    async def _tried(
-        self, resource: GroupVersionResource, obj: Object, live: Object | None
-    ) -> tuple[Object, list[str]]:
-        """Send a write as a dry run. Return the object as the API server would store it.
-
-        If the API server refuses the write, return the given object and the reason.
-        """
+    async def _try(
+        self, resource: GroupVersionResource, found: _Published, live: Object | None
+    ) -> None:
+        """Send a write as a dry run, and record the object as the API server would store it."""
+        obj = found.obj
         typed = {name: obj[name] for name in ("apiVersion", "kind")}
         try:
             if live is None:
@@ -212,8 +212,13 @@ class _CompositionPlanner:
             else:
                 made = await self._client.update(resource, obj, dry_run=True)
         except ApiError as error:
-            return obj, [error.message]
-        return {**made, **typed, "metadata": {"uid": "", **made["metadata"]}}, []
+            if may_not_write(error):
+                told = "you may not write it, so the API server has not checked it"
+                found.warnings.append(f"{found.name}: {told}")
+            else:
+                found.refusals.append(error.message)
+        else:
+            found.obj = _with_uid({**made, **typed})
 
     def _publish_composition(self, found: _Published) -> None:
         found.warnings += composition_warnings(found.obj)
@@ -247,7 +252,8 @@ class _CompositionPlanner:
             if written.name in self._addresses:
                 return content_digest(function.package)
             place = written.document.place("spec", "package")
-            raise RequestRefused(error.fact, at=place, hint=error.hint) from None
+            hint = "; ".join(filter(None, (error.hint, ADDRESS_HINT)))
+            raise RequestRefused(error.fact, at=place, hint=hint) from None
 
     # The composite resources that move.
 
@@ -295,6 +301,11 @@ class _CompositionPlanner:
             if each.errors:
                 found.outcomes[each.key] = _unresolved(each, found)
         return found
+
+
+def _with_uid(obj: Object) -> Object:
+    """Return an object with a uid, which a new object does not have yet."""
+    return {**obj, "metadata": {"uid": "", **obj["metadata"]}}
 
 
 def _note(

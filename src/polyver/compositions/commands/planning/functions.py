@@ -19,10 +19,10 @@ from polyver.compositions.runtimes import DesiredRevision
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 
-__all__ = ["read_addresses", "records_references", "serve_functions"]
+__all__ = ["ADDRESS_HINT", "read_addresses", "records_references", "serve_functions"]
 
 _OPTION = "--function-address"
-_HINT = f"or pass the address at which it runs with {_OPTION}"
+ADDRESS_HINT = f"or pass the address at which it runs with {_OPTION}"
 _PROBE = 10.0
 
 
@@ -114,14 +114,14 @@ async def _wanted(
             "does not record the content of this package, so it may differ"
         )
     wanted = DesiredRevision(name, spec["image"], digest, address)
-    return ServedRevision(wanted, at, _OPTION if address else at, _HINT)
+    return ServedRevision(wanted, at, _OPTION if address else at, ADDRESS_HINT)
 
 
 async def _local_digest(served: FunctionServer, package: str, at: str) -> str:
     try:
         return await served.digest(package, "")
     except PolyverError as error:
-        raise FunctionNotServed(error.fact, at=at, hint=f"{error.hint}, {_HINT}") from None
+        raise FunctionNotServed(error.fact, at=at, hint=f"{error.hint}; {ADDRESS_HINT}") from None
 
 
 async def _check(served: FunctionServer, each: ServedRevision) -> None:

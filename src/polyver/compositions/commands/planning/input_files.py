@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from polyver.capability.planning import last_applied
+from polyver.capability.planning import last_applied, may_not_write
 from polyver.cli.exit_codes import RequestRefused
 from polyver.client import Client, Discovery, GroupVersionResource, find
 from polyver.compositions.commands.rendering.input_files import (
@@ -96,8 +96,10 @@ async def _is_applied(
     assert isinstance(wanted, dict)
     try:
         made = await client.update(GroupVersionResource.of(kind), wanted, dry_run=True)
-    except ApiError:
-        return False  # the API server refuses the change, so there is a change
+    except ApiError as error:
+        if not may_not_write(error):
+            return False  # the API server refuses the change, so there is a change
+        made = wanted
     return _content(made) == _content(live)
 
 
