@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from tests.app.test_cli import Ran
 from tests.compositions import composing
 from tests.compositions.commands.test_render import served
+from tests.compositions.controllers.installing import MemoryRuntime
 from tests.walks.support import eventually
 
 from polyver.compositions.messages import (
@@ -27,7 +29,8 @@ from polyver.compositions.messages import (
     Severity,
     State,
 )
-from polyver.compositions.names import ALLOW_DELETION, ENDPOINT
+from polyver.compositions.names import ALLOW_DELETION, ENDPOINT, revision_name
+from polyver.compositions.runtimes import DesiredRevision, ServingStatus
 from polyver.kube.objects import dump_yaml, encode_json
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
@@ -92,15 +95,23 @@ class Platform:
     def request(self, *arguments: Any) -> Any:
         return self.server.request(*arguments)
 
+    def prepare(self, installed: Object) -> None:
+        """Have a kind of composite resources and a function that answers."""
+        definition = composing.definition()
+        del definition["metadata"]["uid"]
+        self.request("POST", f"{COMPOSED}/compositeresourcedefinitions", definition)
+        self.request("POST", f"{PACKAGES}/functions", installed)
+        eventually(lambda: _is_served(self.server))
+
     def composed(self, composition: Object, *names: str, **spec: Any) -> list[str]:
         """Have a Composition and composite resources that use it; their names in a plan."""
         self.request("POST", f"{COMPOSED}/compositions", composition)
-        uses = {"compositionRef": {"name": composition["metadata"]["name"]}}
+        uses: dict[str, Any] = {"compositionRef": {"name": composition["metadata"]["name"]}}
         for name in names:
-            obj = composing.bucket(**uses, **spec)
+            obj = composing.bucket(**(uses | spec))
             self.request("POST", BUCKETS, {**obj, "metadata": {"name": name}})
         for name in names:
-            eventually(lambda name=name: self._is_settled(name))
+            eventually(partial(self._is_settled, name))
         return [f"AcmeBucket/{name}" for name in names]
 
     def _is_settled(self, name: str) -> bool:
@@ -120,11 +131,7 @@ def platform() -> Iterator[Platform]:
         EmbeddedServer(capabilities=("apis", "compositions")) as running,
     ):
         made = Platform(running, address)
-        definition = composing.definition()
-        del definition["metadata"]["uid"]
-        made.request("POST", f"{COMPOSED}/compositeresourcedefinitions", definition)
-        made.request("POST", f"{PACKAGES}/functions", function(address))
-        eventually(lambda: _is_served(running))
+        made.prepare(function(address))
         yield made
 
 
@@ -247,9 +254,9 @@ def test_failures_and_lost_objects_fail_a_plan(platform: Platform, name: str, ru
 def test_a_composite_resource_that_fails_already_does_not_fail_a_plan(
     platform: Platform, name: str, run: Run
 ) -> None:
-    broken = {"failFor": [name], "objects": {"a": config()}}
+    broken: dict[str, Any] = {"failFor": [name], "objects": {"a": config()}}
     platform.composed(composition(name, **broken), name)
-    done = run("plan", "-f", write("new.yaml", composition(name, note="", more={}, **broken, x=1)))
+    done = run("plan", "-f", write("new.yaml", composition(name, **broken, x=1)))
     assert (done.code, done.err) == (0, "")
     assert "1 composite resource fails already, independent of the plan: " in done.out
 
@@ -357,6 +364,49 @@ def test_a_function_that_this_machine_cannot_call_is_told_with_what_to_do(
     for option, told in (("x", "write NAME=ADDRESS"), ("x=y", "the plan does not call x")):
         done = run("plan", "-f", nobody, "--function-address", option)
         assert (done.code, told in done.err) == (2, True)
+
+
+class _Deployments(MemoryRuntime):
+    """Knows packages by their references, as the runtime of a cluster does."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self._address = address
+
+    async def digest(self, package: str, *, address: str = "") -> str:
+        return package
+
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
+        return ServingStatus(self._address, "Serving")
+
+
+def test_functions_that_a_cluster_knows_by_reference_run_where_a_user_says(
+    name: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = {"functionRef": {"name": name}}
+    with (
+        served(maker) as address,
+        EmbeddedServer(
+            capabilities=("apis", "compositions"), runtime=_Deployments(address)
+        ) as running,
+    ):
+        monkeypatch.setenv("KUBECONFIG", str(running.kubeconfig))
+        platform = Platform(running, address)
+        installed = function(address, name=name)
+        del installed["metadata"]["annotations"]
+        platform.prepare(installed)
+        platform.composed(composition(name, step, objects={"a": config()}), f"{name}-1")
+        new = {**installed, "spec": {**installed["spec"], "package": f"ex.io/{name}:v2"}}
+        file = write("new.yaml", new)
+        done = run("plan", "-f", file)
+        assert (done.code, done.out) == (3, "")
+        assert f'the location of the package "ex.io/{name}:v' in done.err
+        names = [revision_name(name, f"ex.io/{name}:v{number}") for number in (1, 2)]
+        local = [f"--function-address={each}=http://{address}" for each in names]
+        done = run("plan", "-f", file, *local)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith("1 composite resource: 1 unchanged, 0 changed")
+        assert f"Function {name} publishes {names[1]}, revision 2" in done.out.splitlines()
 
 
 def test_what_a_plan_cannot_show_is_refused_unless_it_is_applied_already(
