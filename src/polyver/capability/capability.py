@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
     from polyver.capability.contributions import Contribution
     from polyver.capability.lineages import LineageReader
+    from polyver.capability.planning import Planner
     from polyver.capability.subjects import Subject
     from polyver.client.cluster import ClusterAccess
     from polyver.controllers.egress import AllowedHttp
@@ -110,3 +111,7 @@ class Capability:
     """Returns the reader of the capability's lineages in manifests, for `polyver resolve`."""
     subjects: Callable[[], tuple[Subject, ...]] = tuple
     """Returns the types of objects that `polyver why` and `polyver impact` explain."""
+    planner: Callable[[], Planner] | None = None
+    """Returns the contribution of the capability to `polyver plan`; None if it plans nothing."""
+    plan_options: Callable[[], Any] | None = None
+    """The class of the options that the capability adds to `polyver plan`; None if it adds none."""
