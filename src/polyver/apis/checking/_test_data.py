@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from polyver.apis.conversion import Converter, RuleBlock
+from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByFunctions, ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path
@@ -61,7 +62,11 @@ def _put(schema: Schema, path: Path, kind: Schema) -> None:
 
 def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]]:
     paths = rule.ports(back=back)[0]
-    if isinstance(rule, SplitRule) and back:
+    if isinstance(rule, WhenRule):
+        yield rule.deciding.ports(back=back)[0][0], {**_ANYTHING}
+        for each in (each for block in rule.blocks for each in block.rules):
+            yield from _fields(each, back=back)
+    elif isinstance(rule, SplitRule) and back:
         yield from ((path, {"type": kind}) for path, kind in zip(paths, rule.types, strict=True))
     else:
         yield from ((path, _kind(rule, back=back)) for path in paths)
@@ -74,7 +79,7 @@ def _kind(rule: ConversionRule, *, back: bool) -> Schema:
             kind = {"type": rule.target_type if back else rule.source_type}
         case SplitRule():
             kind = {"type": "string"}
-        case MoveRule() if rule.inside.rules:
+        case MoveRule() | DefaultRule() if rule.inside.rules:
             kind = _inside(rule.inside, back=back)
         case EachRule():
             kind = {"type": "array", "items": _inside(rule.inside, back=back)}
@@ -128,8 +133,7 @@ def words_of(converter: Converter) -> list[Any]:
 def _block(block: RuleBlock) -> Iterator[Any]:
     for rule in block.rules:
         yield from _rule(rule)
-        inside = getattr(rule, "inside", None)
-        if inside is not None:
+        for inside in rule.blocks:
             yield from _block(inside)
 
 
@@ -137,8 +141,10 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
     match rule:
         case ValuesRule():
             yield from (*rule.words, *rule.words.values())
-        case ConstRule():
+        case ConstRule() | DefaultRule():
             yield rule.value
+        case WhenRule():
+            yield from (*rule.known(back=False), *rule.known(back=True))
         case CelRule():
             yield from (*rule.forward.literals, *rule.back.literals)
         case FunctionRule():

@@ -28,7 +28,7 @@ from polyver.apis.conversion._delta import (
     was,
 )
 from polyver.apis.conversion.paths import Path, fits_metadata, pick, put, show_path, take
-from polyver.apis.conversion.rules import ConstRule, ConversionRule, Ports
+from polyver.apis.conversion.rules import ConversionRule, Ports
 from polyver.apis.conversion.schemas import has_path, implied, loses, strip
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core import PolyverError
@@ -141,7 +141,7 @@ class RuleBlock:
 
     def _run(self, rule: ConversionRule, values: Ports, obj: Object, *, back: bool) -> Ports:
         if not self._applies(rule, obj):
-            return () if back else (MISSING,)
+            return (MISSING,) * len(rule.ports(back=back)[1])
         return rule.run(values, back=back)
 
     def _applies(self, rule: ConversionRule, obj: Object) -> bool:
@@ -150,8 +150,8 @@ class RuleBlock:
         A rule that sets a constant in a whole object is run only if the object already has the
         top-level field (such as `spec`) that contains the constant.
         """
-        constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
-        return not constant or rule.targets[0][0] in obj
+        at = rule.constant
+        return at is None or not self.root or len(at) == 1 or at[0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
         """Return the values that a rule may write.
@@ -182,9 +182,10 @@ class RuleBlock:
         """
         lost: Lost = {}
         for rule in self.rules:
-            # Ignore a const rule if the conversion to the version `to` does not write its constant.
-            if self._applies(rule, made if back else obj):
-                reads, writes = rule.ports(back=back)
+            reads, writes = rule.ports(back=back)
+            # Ignore a const rule if the conversion to the version that has the constant does not
+            # write it: if the object of the other version lacks its top-level field.
+            if self._applies(rule, made if reads else obj):
                 read = tuple(pick(obj, path) for path in reads)
                 written = tuple(pick(made, path) for path in writes)
                 lost |= self.lost_by(rule, read, written, back=back)
@@ -362,8 +363,7 @@ def _fits(
     rule: ConversionRule, source: StructuralSchema | None, target: StructuralSchema | None
 ) -> bool:
     named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
-    inside: RuleBlock | None = getattr(rule, "inside", None)
-    return all(has_path(*each) for each in named) and (inside is None or inside.fits)
+    return all(has_path(*each) for each in named) and all(each.fits for each in rule.blocks)
 
 
 def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
