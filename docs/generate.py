@@ -120,7 +120,8 @@ findings on this page; [how to test conversions](../how-to/test-conversions.md) 
 option `--against` of `polyver check` names an earlier state of the kind: a file, a git revision or
 [a cluster](clusters.md). With this option, `polyver check` also reports the findings in
 [compatibility](compatibility.md). It also reports each field for which the earlier and the current
-conversions return different values.
+conversions return different values. The option `--live` compares the conversions of every object of
+a cluster, too.
 
 A finding has a kind, API versions, a path, a rule, a severity, a fact (what is wrong), an advice
 (what you can do), and a place: the file and line of the conversion rule. For a rule in Python, this
@@ -129,11 +130,12 @@ field, the place is that of the edge or of the kind.
 
 `polyver check` prints the worst finding first. With `-o json`, each finding has the fields `rank`
 (1 is the worst), `severity`, `rule`, `versions`, `path`, `fact`, `advice`, `place`, `file`, `line`
-and `example`. The severity decides the rank first; findings of the same severity have the order of
-the tables on this page.
+and `example`. The severity decides the rank first. With `--live`, the number of objects that show
+the finding is next: the field `objects` of a finding is this number, and the field `object` names
+one of the objects. Then, findings have the order of the tables on this page.
 
-If polyver found the problem with a generated object, the finding contains the
-smallest object that shows the problem. *Preserved fields* are fields that a version cannot express;
+If polyver found the problem with an object, the finding contains the smallest object that shows the
+problem. *Preserved fields* are fields that a version cannot express;
 polyver keeps them in the annotation `{ANNOTATION}`
 ([conversion](conversion.md#preserved-fields)).
 

@@ -137,9 +137,9 @@ SCHEMAS = {
     ),
 }
 
-_WORDS = st.sampled_from(
-    ["", "a", "b:1", "x:y:2", "5 * 3", "* * *", "1 2", "Allow", "allow", "08", "7", "abc", "*"]
-)
+_MEASURES = ["5m", "1h0m0s", "2d", "1Gi", "500m"]
+_STRINGS = ["", "a", "b:1", "x:y:2", "5 * 3", "* * *", "1 2", "Allow", "allow", "08", "abc", "*"]
+_WORDS = st.sampled_from([*_STRINGS, "7", *_MEASURES])
 _ITEMS = st.lists(
     st.fixed_dictionaries({}, optional=dict.fromkeys(["name", "value", "cmd", "x"], _WORDS))
     | _WORDS,
@@ -263,6 +263,13 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "cast back": lambda rules, a, b, _: rules.cast(a, "boolean", "string", to=b),
     "scale": lambda rules, a, b, _: rules.scale(a, b, 1000),
     "scale down": lambda rules, a, b, _: rules.scale(a, b, "1/7", types=("number", "integer")),
+    "duration": lambda rules, a, b, _: rules.duration(a, b, unit="m"),
+    "duration of a number": lambda rules, a, b, _: rules.duration(
+        a, b, unit="s", types=("number", "string"), form="short"
+    ),
+    "quantity": lambda rules, a, b, _: rules.quantity(a, b, unit="Mi"),
+    "quantity of a number": lambda rules, a, b, _: rules.quantity(a, b, types=("number", "string")),
+    "join": lambda rules, a, b, _: rules.join(a, b, separator=" "),
     "cel": lambda rules, a, b, _: rules.cel(a, b, forward="self + ':1'", back="self.split(':')[0]"),
     "cel for several fields": lambda rules, a, b, c: rules.cel(
         a,
@@ -284,12 +291,25 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "drop": lambda rules, a, *_: rules.drop(a),
     "add": lambda rules, a, *_: rules.add(a),
     "const": lambda rules, a, *_: rules.const(a, "cron"),
+    "join reversed": lambda rules, a, b, _: rules.reverse().join(a, b, separator=":"),
+    "split reversed": lambda rules, a, b, c: rules.reverse().split(a, into=[b, c], separator=":"),
+    "keyed reversed": lambda rules, a, b, _: rules.reverse().keyed(a, b, key="name"),
+    "when reversed": lambda rules, a, b, c: _when(rules.reverse(), a, b, c, to=["Allow", None]),
+    "default reversed": lambda rules, a, b, _: rules.reverse().default(a, b, "a"),
+    "cel reversed": lambda rules, a, b, _: rules.reverse().cel(
+        a, b, forward="self + ':1'", back="self.split(':')[0]"
+    ),
+    "drop reversed": lambda rules, a, *_: rules.reverse().drop(a),
+    "const reversed": lambda rules, a, *_: rules.reverse().const(a, "cron"),
 }
 _DEEP: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "wrap": lambda rules, a, b, _: rules.wrap(a, b),
     "each": lambda rules, a, b, _: rules.each(a, to=b, key="name"),
     "each by position": lambda rules, a, b, _: rules.each(a, to=b),
     "within": lambda rules, a, b, _: rules.within(a, to=b),
+    "wrap reversed": lambda rules, a, b, _: rules.reverse().wrap(a, b),
+    "each reversed": lambda rules, a, b, _: rules.reverse().each(a, to=b, key="name"),
+    "within reversed": lambda rules, a, b, _: rules.reverse().within(a, to=b),
 }
 
 

@@ -23,7 +23,10 @@ spec:
     to: v2
     rules:
 """
-RULES = "add, cast, cel, const, drop, each, keyed, move, scale, split, values, within, wrap"
+RULES = (
+    "add, cast, cel, const, default, drop, duration, each, join, keyed, move, quantity, reverse, "
+    "scale, split, values, when, within, wrap"
+)
 ONE_KEY = f"; which is one of {RULES}"
 ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"
 A_PATH = '; write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
@@ -110,6 +113,32 @@ def converted(rule: str, spec: dict[str, Any]) -> Any:
             {"a": {"x": 1}},
             {"b": [{"w": 1}]},
         ),
+        ("duration: {from: spec.a, to: spec.b, unit: s}", {"a": "5m0s"}, {"b": 300}),
+        (
+            "duration: {from: spec.a, to: spec.b, unit: m, types: [integer, string], form: short}",
+            {"a": 90},
+            {"b": "1h30m"},
+        ),
+        ("quantity: {from: spec.a, to: spec.b}", {"a": "1500"}, {"b": 1500}),
+        ("quantity: {from: spec.a, to: spec.b, unit: Mi}", {"a": "1Gi"}, {"b": 1024}),
+        (
+            "quantity: {from: spec.a, to: spec.b, types: [number, string]}",
+            {"a": 0.5},
+            {"b": "500m"},
+        ),
+        ("quantity: {from: spec.a, to: spec.b, form: binary}", {"a": "1Ki"}, {"b": 1024}),
+        ("join: {from: spec.a, to: spec.b, separator: ', '}", {"a": ["x", "w"]}, {"b": "x, w"}),
+        (
+            "reverse: {join: {from: spec.b, to: spec.a, separator: '-'}}",
+            {"a": "x-w"},
+            {"b": ["x", "w"]},
+        ),
+        (
+            "reverse: {each: {at: spec.b, as: spec.a, rules: [{move: {from: w, to: x}}]}}",
+            {"a": [{"x": 1}]},
+            {"b": [{"w": 1}]},
+        ),
+        ("reverse: {const: {at: spec.a, value: cron}}", {"a": "cron"}, {}),
         ("keyed: {from: spec.a, to: spec.b, key: name}", {"a": [{"name": "x"}]}, {"b": {"x": {}}}),
         ("const: {at: spec.a, value: {x: [1]}}", {}, {"a": {"x": [1]}}),
         ("move: {from: 'spec[\"a.b\"]', to: spec.b}", {"a.b": 1}, {"b": 1}),
@@ -285,6 +314,78 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
         ),
         ("each: {at: spec.a, key: ''}", "the key of items has no name", ".each", ""),
         ("each: {at: spec.a, key: [a, '']}", "the key of items has no name", ".each", ""),
+        (
+            "duration: {from: spec.a, to: spec.b}",
+            '"unit" is missing',
+            ".duration",
+            "",
+        ),
+        (
+            "duration: {from: spec.a, to: spec.b, unit: d}",
+            "'d' is not a unit of durations",
+            ".duration",
+            "; known: ns, us, ms, s, m, h",
+        ),
+        (
+            "duration: {from: spec.a, to: spec.b, unit: s, form: long}",
+            "'long' is not a form of durations",
+            ".duration",
+            "; known: go, short",
+        ),
+        (
+            "duration: {from: spec.a, to: spec.b, unit: s, types: [integer, integer]}",
+            "duration has the types integer, integer",
+            ".duration",
+            "; use string, and integer or number",
+        ),
+        (
+            "quantity: {from: spec.a, to: spec.b, unit: Kb}",
+            "'Kb' is not a unit of quantities",
+            ".quantity",
+            "; write a suffix such as m, k, Ki, Gi",
+        ),
+        (
+            "quantity: {from: spec.a, to: spec.b, form: hex}",
+            "'hex' is not a form of quantities",
+            ".quantity",
+            "; known: decimal, binary",
+        ),
+        (
+            "quantity: {from: spec.a, to: spec.b, types: [string, boolean]}",
+            "quantity has the types string, boolean",
+            ".quantity",
+            "; use string, and integer or number",
+        ),
+        (
+            "join: {from: spec.a, to: spec.b, separator: ''}",
+            "join needs a separator that is not empty",
+            ".join",
+            "",
+        ),
+        (
+            "reverse: {join: {from: spec.a, to: spec.b, separator: ''}}",
+            "join needs a separator that is not empty",
+            ".reverse.join",
+            "",
+        ),
+        (
+            "reverse: {rename: {}}",
+            "'rename' is not a rule",
+            ".reverse.rename",
+            f"; known: {RULES}",
+        ),
+        (
+            "reverse: {}",
+            "a rule is a mapping with one key",
+            ".reverse",
+            ONE_KEY,
+        ),
+        (
+            "reverse: {move: {from: spec.y, to: spec.b}}",
+            "rule 1 (move) writes spec.y already",
+            ".reverse.move",
+            ONCE,
+        ),
         # Rules inside of rules
         (
             "each: {at: spec.a, rules: [x]}",

@@ -20,6 +20,7 @@ FIELDS: dict[str, Any] = {
     "either": EITHER,
     "list": listed(name=TEXT, size=WHOLE),
     "map": MAP,
+    "words": {"type": "array", "items": TEXT},
     "sizes": {"type": "object", "additionalProperties": WHOLE},
     "any": ANYTHING,
 }
@@ -41,6 +42,11 @@ def test_rules_that_fit_their_schemas_are_let_alone() -> None:
         "{const: {at: spec.number, value: 1}}",
         "{values: {at: spec.text, map: {a: b}}}",
         "{keyed: {from: spec.list, to: spec.sizes, key: name, value: size}}",
+        "{duration: {from: spec.text, to: spec.whole, unit: s}}",
+        "{duration: {from: spec.number, to: spec.text, unit: s, types: [number, string]}}",
+        "{quantity: {from: spec.either, to: spec.number}}",
+        "{join: {from: spec.words, to: spec.text, separator: ','}}",
+        "{reverse: {join: {from: spec.words, to: spec.text, separator: ','}}}",
     ],
 )
 def test_types_that_go_together_are_let_alone(rule: str) -> None:
@@ -81,6 +87,22 @@ def test_types_that_go_together_are_let_alone(rule: str) -> None:
         (
             "{move: {from: spec.text, to: spec.whole}}",
             "spec.text of v1: move copies string to spec.whole of v2, which is integer",
+        ),
+        (
+            "{duration: {from: spec.text, to: spec.text, unit: s}}",
+            "spec.text of v2: duration expects an integer, but the schema has type string",
+        ),
+        (
+            "{quantity: {from: spec.flag, to: spec.whole}}",
+            "spec.flag of v1: quantity expects a string, but the schema has type boolean",
+        ),
+        (
+            "{join: {from: spec.text, to: spec.text, separator: ','}}",
+            "spec.text of v1: join expects a list, but the schema has type string",
+        ),
+        (
+            "{reverse: {join: {from: spec.list, to: spec.text, separator: ','}}}",
+            "spec.list[] of v2: join expects a string, but the schema has type object",
         ),
         (
             "{const: {at: spec.text, value: 5}}",

@@ -74,6 +74,11 @@ def test_what_writes_only_known_fields_is_taken(rule: str) -> None:
             "cast.as",
         ),
         (
+            "{reverse: {join: {from: spec.list, to: spec.c, separator: ','}}}",
+            "join writes spec.c, but v1",
+            "reverse.join.to",
+        ),
+        (
             "{each: {at: spec.list, rules: [{move: {from: cmd, to: exec}}]}}",
             "move writes spec.list[].exec, but v2",
             "each.rules[0].move.to",

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CAPABILITY", "own_webhook", "serve_conversions", "serve_kinds"]
 
-_PATH = "/convert"
 _TIMEOUT = 30.0
 
 
@@ -39,11 +38,12 @@ async def serve_kinds(
     """
     from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.apis.controllers.python_controllers import DeclaredController
+    from polyver.kube.objects.webhooks import CONVERT
 
     named = {kind.definition().name: kind for kind in kinds}
     served = api.server.conversions
     api.admission.add(ConvertedKinds(lambda kind: served.get(kind.resource), named))
-    api.paths[_PATH] = _Reviews(served).answer
+    api.paths[CONVERT] = _Reviews(served).answer
     for kind in kinds:
         if kind.converter is not None:
             served.publish(kind.definition().name, log_unknown_formats(kind.converter))
@@ -91,10 +91,10 @@ def own_webhook(address: str, ca: str) -> Webhook:
 
     polyver writes both to `spec.conversion` of CRDs. `address` is HOST:PORT.
     """
-    from polyver.kube.objects.webhooks import Webhook
+    from polyver.kube.objects.webhooks import CONVERT, Webhook
 
     bundle = base64.b64encode(ca.encode()).decode()
-    return Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
+    return Webhook(url=f"https://{address}{CONVERT}", ca_bundle=bundle)
 
 
 class _Reviews:

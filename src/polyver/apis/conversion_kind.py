@@ -60,7 +60,13 @@ class ConversionV1Alpha1:
             target: str = Field(name="to")
             """The version to which the rules convert."""
             rules: list[Anything] | None
-            """The rules, which work in both directions."""
+            """The rules, which work in both directions. Each rule is an object with one key.
+
+            The key is the name of the rule: add, cast, cel, const, default, drop, duration, each,
+            join, keyed, move, quantity, reverse, scale, split, values, when, within or wrap. For
+            example:
+            `{move: {from: spec.cronSpec, to: spec.schedule}}`.
+            """
 
         group: str
         """The API group of the kind."""

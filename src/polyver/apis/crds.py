@@ -24,8 +24,8 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[str, Any]:
     """Build the CustomResourceDefinition of a kind.
 
-    If the kind has several versions, the manifest names the webhook `conversion`, which converts
-    objects of the kind.
+    If the kind has several versions, the manifest names the webhook that converts objects of the
+    kind: `conversion`, or else the webhook that the kind states.
 
     >>> from polyver import apis
     >>> toy = apis.Kind("Toy", group="ex.io")
@@ -42,6 +42,8 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
     annotations = dict(definition.annotations)
     if webhook and webhook.inject_ca_from:
         annotations[INJECT_CA_FROM] = webhook.inject_ca_from
+    elif webhook and definition.webhook:
+        annotations.pop(INJECT_CA_FROM, None)  # it was for the webhook that is replaced
     metadata = {"name": definition.name}
     spec: dict[str, Any] = {"group": definition.group, "names": _names(definition.names)}
     spec["scope"] = definition.scope

@@ -28,7 +28,7 @@ from polyver.core import (
 )
 from polyver.kube.objects import Document, objects_of
 from polyver.kube.objects.codec import prepare
-from polyver.kube.objects.webhooks import Webhook
+from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
 
 __all__ = ["definitions_of", "lineage_of", "lineages"]
 
@@ -239,7 +239,7 @@ def _read(document: Document) -> Definition:
         ),
         tuple(_version(each, only=len(versions) == 1) for each in versions),
         spec.scope,
-        **_conversion(spec.conversion, document),
+        **_conversion(spec.conversion, metadata.annotations, document),
         labels=metadata.labels,
         annotations=metadata.annotations,
         place=document.place(),
@@ -309,7 +309,9 @@ def _scale(scale: _Scale) -> Scale:
     return Scale(*paths)
 
 
-def _conversion(conversion: _Conversion | None, document: Document) -> dict[str, Any]:
+def _conversion(
+    conversion: _Conversion | None, annotations: Mapping[str, str], document: Document
+) -> dict[str, Any]:
     if conversion is None:
         return {}
     if conversion.strategy == "None":
@@ -329,6 +331,7 @@ def _conversion(conversion: _Conversion | None, document: Document) -> dict[str,
             path=service.path,
             url=client.url,
             ca_bundle=client.ca_bundle,
+            inject_ca_from=annotations.get(INJECT_CA_FROM, ""),
             reviews=reviews,
         )
     }

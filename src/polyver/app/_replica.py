@@ -35,10 +35,9 @@ from polyver.kube.http.addresses import url
 from polyver.kube.http.background import in_background
 from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
+from polyver.kube.objects.webhooks import CONVERT, INJECT_CA_FROM, Webhook
 from polyver.kube.server.admission import Admission, AdmissionChain
 from polyver.webhook import ReviewHandlers, WebhookApp
-from polyver.webhook.app import CONVERT
 from polyver.webhook.bundles import Bundles
 from polyver.webhook.metrics import WebhookMetrics
 from polyver.webhook.served_certificate import PairSource

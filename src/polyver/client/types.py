@@ -78,6 +78,8 @@ class Listing(NamedTuple):
     items: list[Object]
     resource_version: str
     more: str = ""
+    remaining: int = 0
+    """The number of objects on the next pages, if the server states it; otherwise 0."""
 
 
 @dataclass(frozen=True, slots=True)

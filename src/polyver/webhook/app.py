@@ -35,6 +35,7 @@ from polyver.kube.http.http import (
 from polyver.kube.http.logs import Log
 from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.webhooks import CONVERT
 from polyver.kube.server.admission import AdmissionChain
 from polyver.webhook.admission import Act, admit
 from polyver.webhook.budget import (
@@ -50,9 +51,8 @@ from polyver.webhook.metrics import WebhookMetrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 from polyver.webhook.workers import FunctionKinds, Workers
 
-__all__ = ["CONVERT", "MOST_BODY", "ReviewHandlers", "WebhookApp"]
+__all__ = ["MOST_BODY", "ReviewHandlers", "WebhookApp"]
 
-CONVERT = "/convert"
 _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024

@@ -480,6 +480,110 @@ def test_conversions_that_do_the_same_in_other_words_are_not_found(run: Checks) 
     assert run.findings(*arguments) == []
 
 
+def test_a_narrowed_enum_is_found_with_an_object_that_is_refused(run: Checks) -> None:
+    Path("before.yaml").write_text(BACKUPS)
+    edited("[Full, Incremental]", "[Full]")
+    arguments = ("--conversions", "backups.yaml", "--examples", "60", "--against", "before.yaml")
+    found = [
+        e for e in run.data(*arguments)["findings"] if e["rule"] in ("enum-narrowed", "refused")
+    ]
+    narrowed = found[0]
+    assert (narrowed["rule"], narrowed["versions"], narrowed["path"]) == (
+        "enum-narrowed",
+        ["v1beta1"],
+        "spec.mode",
+    )
+    assert narrowed["example"]["given"]["spec"] in (
+        {"mode": "Incremental"},
+        {"mode": "incremental"},
+    )
+
+
+def test_a_limit_of_a_kind_with_one_version_is_found_with_an_object(run: Checks) -> None:
+    crd = BACKUPS.partition("---\n")[0]
+    one = crd[: crd.index("  - name: v1alpha1")] + crd[crd.index("  - name: v1\n") :]
+    Path("before.yaml").write_text(one)
+    limited = one.replace("host: {type: string}", "host: {type: string, maxLength: 1}")
+    Path("now.yaml").write_text(limited)
+    [wrong] = run.data("now.yaml", "--examples", "60", "--against", "before.yaml")["findings"]
+    assert (wrong["rule"], wrong["versions"], wrong["path"]) == ("limit-added", ["v1"], "spec.host")
+    assert len(wrong["example"]["given"]["spec"]["host"]) == 2
+
+
+EDGE = BACKUPS[BACKUPS.index("  - from: v1alpha1") : BACKUPS.index("  - from: v1beta1")]
+
+
+@pytest.mark.parametrize("versions", ["[v1alpha1, v1beta1, v1]", "[v1beta1, v1]"])
+def test_a_dropped_edge_is_found_with_an_object_that_cannot_be_read(
+    run: Checks, versions: str
+) -> None:
+    Path("before.yaml").write_text(BACKUPS)
+    edited(EDGE, "", text=BACKUPS.replace("[v1alpha1, v1beta1, v1]", versions))
+    arguments = ("--conversions", "backups.yaml", "--examples", "30", "--against", "before.yaml")
+    found = {each["rule"]: each for each in run.data(*arguments)["findings"]}
+    assert "tree" in found
+    lost = found["unconverted"]
+    assert (lost["severity"], lost["versions"][-1]) == ("breaking", "v1alpha1")
+    assert lost["fact"].startswith("the conversions no longer reach v1alpha1")
+    assert lost["example"]["given"]["kind"] == "Backup"
+
+
+def test_a_dropped_edge_in_python_is_found_with_an_object(repository: Checks) -> None:
+    Path("toys.py").write_text(RULED)
+    git("commit", "--all", "--message", "rules")
+    text, _, _ = RULED.partition("@toy.edge")
+    Path("toys.py").write_text(text)
+    arguments = ("toys.py", "--examples", "30", "--against", "HEAD")
+    rules = {rule for rule, _, _ in repository.findings(*arguments)}
+    assert rules == {"tree", "unconverted"}
+
+
+def test_a_version_that_is_removed_is_found_with_an_object(run: Checks) -> None:
+    Path("before.yaml").write_text(BACKUPS)
+    crd, _, conversion = BACKUPS.partition("---\n")
+    start, end = crd.index("  - name: v1alpha1"), crd.index("  - name: v1beta1")
+    text = f"{crd[:start]}{crd[end:]}---\n{conversion}".replace("[v1alpha1, ", "[")
+    Path("backups.yaml").write_text(text.replace(EDGE, ""))
+    arguments = ("--conversions", "backups.yaml", "--examples", "30", "--against", "before.yaml")
+    [removed] = [e for e in run.data(*arguments)["findings"] if e["severity"] == "breaking"]
+    assert removed["rule"] == "served-version-removed"
+    assert removed["example"]["expected"]["apiVersion"] == "shop.example.com/v1alpha1"
+
+
+def test_a_changed_view_names_the_line_of_the_new_rule(run: Checks) -> None:
+    Path("before.yaml").write_text(BACKUPS)
+    edited("factor: 24", "factor: 12")
+    arguments = ("--conversions", "backups.yaml", "--examples", "60", "--against", "before.yaml")
+    found = [e for e in run.data(*arguments)["findings"] if e["rule"] == "view-changed"]
+    lines = Path("backups.yaml").read_text().splitlines()
+    assert found
+    assert {"factor: 12" in lines[each["line"] - 1] for each in found} == {True}
+
+
+def test_an_item_of_a_list_is_compared_by_its_fields(run: Checks) -> None:
+    item = "{type: object, properties: {size: {type: string}}}"
+    text = BACKUPS.replace("items: {type: string}", f"items: {item}").replace(WRAP, "")
+    Path("before.yaml").write_text(text)
+    rule = "    - each: {at: spec.volumes, rules: [{values: {at: size, map: {a: b}}}]}\n"
+    Path("backups.yaml").write_text(text + rule)
+    arguments = ("--conversions", "backups.yaml", "--examples", "90", "--against", "before.yaml")
+    found = [e for e in run.data(*arguments)["findings"] if e["rule"] == "view-changed"]
+    assert {each["path"] for each in found} == {"spec.volumes[].size"}
+    assert {each["line"] for each in found} == {len((text + rule).splitlines())}
+
+
+WRAP = "    - wrap:  {from: spec.volume, to: spec.volumes}\n"
+
+
+def test_functions_that_were_not_deterministic_are_not_compared(repository: Checks) -> None:
+    mistaken('spec["length"] = __import__("random").random()')
+    git("commit", "--all", "--message", "random")
+    Path("toys.py").write_text(TOYS)
+    ran = repository("toys.py", "--examples", "30", "--against", "HEAD")
+    assert "the earlier functions of toys.ex.io are not deterministic" in ran.err
+    assert "view-changed" not in ran.out
+
+
 def test_functions_of_a_revision_are_compared_with_those_of_now(repository: Checks) -> None:
     text = TOYS.replace(
         'spec["length"] = spec.pop("size")', 'spec["length"] = spec.pop("size") + 1'

@@ -214,7 +214,7 @@ def test_without_one_somebody_is_warned(run: Callable[..., Ran]) -> None:
         (["--webhook-service", "a/b", "--webhook-url", "https://a"], "exclude each other"),
         (["--inject-ca-from", "a/b"], "--inject-ca-from needs --webhook-service or --webhook-url"),
         (["--webhook-service", "a/b", "--inject-ca-from", "b"], "is not NAMESPACE/NAME"),
-        (["--webhook-ca", "a"], "--webhook-ca needs --webhook-service or --webhook-url"),
+        (["--webhook-ca", "ca.crt"], "--webhook-ca needs --webhook-service or --webhook-url"),
         (["--admission"], "--admission needs --webhook-service or --webhook-url"),
         (["--admission", "--webhook-url", "https://a/b"], "/b is not the address of the webhook"),
         (["--check"], "--check needs --output; name the files with --output"),
@@ -227,6 +227,7 @@ def test_without_one_somebody_is_warned(run: Callable[..., Ran]) -> None:
 def test_options_that_cannot_be_are_told(
     run: Callable[..., Ran], arguments: list[str], says: str
 ) -> None:
+    Path("ca.crt").write_bytes(Authority.create("test", now=datetime.now(UTC)).pem)
     ran = run("kinds.py", *arguments)
     assert ran.code == 2
     assert says in ran.err

@@ -107,6 +107,15 @@ _BREAKING = {
         "the conversion of an existing object returns another value for a field than before",
         "Restore the rule, or make the change in a new version",
     ),
+    "unconverted": (
+        "the conversions no longer reach a version, which existing objects or clients use",
+        "Restore the edge; remove a version only when no object is stored in it and no client "
+        "uses it",
+    ),
+    "refused": (
+        "an existing object that was valid is invalid now, so it cannot be updated",
+        "Allow the value, or make the change in a new version",
+    ),
     "edit-lost": (
         "a field that was changed in one version does not have the written value, in this or in "
         "another version",

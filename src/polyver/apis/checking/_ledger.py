@@ -26,6 +26,7 @@ from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import parse_path, pick
+from polyver.apis.conversion.reversal import ReversedRule, unreversed
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -35,7 +36,8 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
-from polyver.apis.conversion.values import MISSING
+from polyver.apis.conversion.text_rules import TypedRule
+from polyver.apis.conversion.values import MISSING, fits_64_bits
 from polyver.core.plain import Object, Schema
 from polyver.languages.values.strings import same, shown
 
@@ -179,8 +181,9 @@ def _trace(
 ) -> list[TracedValue]:
     for rule in block.rules:
         for port in rule.ports(back=back)[0]:
-            if place[: len(port)] == port and isinstance(rule, WhenRule):
-                return _cases(rule, place, target, schema, back=back)
+            one, one_back = unreversed(rule, back=back)
+            if place[: len(port)] == port and isinstance(one, WhenRule):
+                return _cases(one, place, target, schema, back=one_back)
             if place[: len(port)] == port:
                 rest = place[len(port) :]
                 return _through(rule, rest, target, schema, back=back)
@@ -198,6 +201,8 @@ def _through(
     """
     to = rule.ports(back=back)[1]
     match rule:
+        case ReversedRule():
+            return _through(rule.rule, rest, target, schema, back=not back)
         case DropRule():
             why = f"{target} has no such field" if rule.implied else "dropped by a rule"
             return [TracedValue((), carried=why)]
@@ -205,14 +210,12 @@ def _through(
             return [
                 TracedValue((), carried=f"unless it is {shown(rule.value)}, which {target} implies")
             ]
-        case MoveRule():
+        case MoveRule() | DefaultRule():
             inside = _trace(rule.inside, rest, target, schema, back=back)
-            return [each if each.carried else each.behind(*to[0]) for each in inside]
-        case DefaultRule():
-            inside = _trace(rule.inside, rest, target, schema, back=back)
-            exact = back or bool(rest)
             found = [each if each.carried else each.behind(*to[0]) for each in inside]
-            return [each.by(rule.name, exact=exact) for each in found]
+            exact = back or bool(rest)
+            is_move = isinstance(rule, MoveRule)
+            return found if is_move else [each.by(rule.name, exact=exact) for each in found]
         case EachRule() | WrapRule() | KeyedRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
@@ -308,7 +311,8 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
         case ScaleRule():
             kind = rule.source_type if back else rule.target_type
             factor = 1 / rule.factor if back else rule.factor
-            return kind == "integer" and factor.denominator == 1 and _is_small(schema, int(factor))
+            exact = kind == "integer" and factor.denominator == 1
+            return exact and fits_64_bits(schema or {}, factor)
         case SplitRule():
             texts = all(kind == "string" for kind in rule.types)
             return not back and texts and rule.absent is None
@@ -316,18 +320,10 @@ def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> boo
             words = rule.words.values() if back else rule.words.keys()
             enum = (schema or {}).get("enum") or ()
             return bool(enum) and all(each in words for each in enum)
+        case TypedRule():
+            return rule.is_exact(schema or {}, back=back)
         case _:
             return False
-
-
-def _is_small(schema: Schema | None, factor: int) -> bool:
-    """Report whether each product of the factor and an allowed number fits into 64 bits."""
-    said = schema or {}
-    if said.get("type") == "number":
-        return False
-    bits = 31 if said.get("format") == "int32" else 63
-    least, most = said.get("minimum", -(2**bits)), said.get("maximum", 2**bits - 1)
-    return bool(least * factor >= -(2**63) and most * factor < 2**63)
 
 
 # The ledger of conversion paths with functions.

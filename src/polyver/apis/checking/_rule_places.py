@@ -66,7 +66,7 @@ def _hops_from(
 
 
 def _rule(step: ByRules, field: Path, *, reads: bool) -> ConversionRule | None:
-    return _named(step.block, field, back=step.back is reads) if field else None
+    return _named(step.block, field, back=step.back is not reads) if field else None
 
 
 def _named(block: RuleBlock, field: Path, *, back: bool) -> ConversionRule | None:

@@ -18,6 +18,7 @@ from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -27,6 +28,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
+from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.value_rules import CelRule
 from polyver.apis.definition import Definition
 from polyver.core.plain import Schema
@@ -99,6 +101,10 @@ class Fit:
 
     def _misfits(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         match rule:
+            case ReversedRule():
+                yield from self.reversed().rule(rule.rule)
+            case TypedRule():
+                yield from self._expected(rule)
             case DropRule():
                 yield from self._dropped(rule)
             case ConstRule():
@@ -109,11 +115,8 @@ class Fit:
                 yield from self._scalars(rule)
             case CelRule():
                 yield from self._expressions(rule)
-            case WhenRule():
-                yield from self._cases(rule)
-            case DefaultRule():
-                yield from self._constant(rule, rule.target, rule.value)
-                yield from self._nested(rule)
+            case WhenRule() | DefaultRule():
+                yield from self._dependent(rule)
             case MoveRule() | EachRule() | WrapRule() | KeyedRule():
                 yield from self._nested(rule)
 
@@ -162,7 +165,11 @@ class Fit:
                 fact = f"{rule.name} does not map {shown(each)}"
                 yield self._found("unmapped", fact, side, path)
 
-    def _cases(self, rule: WhenRule) -> Iterator[ConversionFinding]:
+    def _dependent(self, rule: WhenRule | DefaultRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, DefaultRule):
+            yield from self._constant(rule, rule.target, rule.value)
+            yield from self._nested(rule)
+            return
         if rule.maps:
             for side, path, back in (
                 (self.source, rule.source, False),
@@ -181,6 +188,18 @@ class Fit:
         yield from self._typed(rule, self.source, rule.source, rule.source_type)
         yield from self._typed(rule, self.target, rule.target, rule.target_type)
 
+    def reversed(self) -> Fit:
+        """Return a `Fit` for the rules of a reversed rule."""
+        return replace(self, source=self.target, target=self.source)
+
+    def _expected(self, rule: TypedRule) -> Iterator[ConversionFinding]:
+        for side, back in ((self.source, False), (self.target, True)):
+            schemas = rule.schemas(back=back)
+            for path, expected in zip(rule.ports(back=back)[0], schemas, strict=True):
+                yield from self._typed(rule, side, path, expected["type"])
+                if inside := expected.get("items"):
+                    yield from self._typed(rule, side, (*path, ITEM), inside["type"])
+
     def _expressions(self, rule: CelRule) -> Iterator[ConversionFinding]:
         sources = [schema_at(self.source.schema, path) for path in rule.sources]
         targets = [schema_at(self.target.schema, path) for path in rule.targets]
@@ -194,7 +213,8 @@ class Fit:
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
         if said != expected and (expected, said) != ("integer", "number"):
-            fact = f"{rule.name} expects {_a(expected)}, but the schema has type {said}"
+            needed = _a(_WORDS.get(expected, expected))
+            fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
     def _nested(
@@ -343,6 +363,8 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
     if wrong:
         return
     match rule:
+        case ReversedRule():
+            yield from _problems(fit.reversed(), rule.rule)
         case ConstRule():
             yield from _misfit_values(fit, rule, fit.target, rule.at, [rule.value])
         case Words():

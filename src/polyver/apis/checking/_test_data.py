@@ -16,6 +16,7 @@ from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByFunctions, ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -24,6 +25,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.value_rules import CelRule, FunctionRule
 from polyver.kube.objects.schema.structure import META_FIELDS
 
@@ -62,7 +64,11 @@ def _put(schema: Schema, path: Path, kind: Schema) -> None:
 
 def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]]:
     paths = rule.ports(back=back)[0]
-    if isinstance(rule, WhenRule):
+    if isinstance(rule, ReversedRule):
+        yield from _fields(rule.rule, back=not back)
+    elif isinstance(rule, TypedRule):
+        yield from zip(paths, rule.schemas(back=back), strict=True)
+    elif isinstance(rule, WhenRule):
         yield rule.deciding.ports(back=back)[0][0], {**_ANYTHING}
         for each in (each for block in rule.blocks for each in block.rules):
             yield from _fields(each, back=back)
@@ -139,14 +145,14 @@ def _block(block: RuleBlock) -> Iterator[Any]:
 
 def _rule(rule: ConversionRule) -> Iterator[Any]:
     match rule:
+        case ReversedRule():
+            yield from _rule(rule.rule)
+        case TypedRule() | CelRule() | WhenRule():
+            yield from rule.samples()
         case ValuesRule():
             yield from (*rule.words, *rule.words.values())
         case ConstRule() | DefaultRule():
             yield rule.value
-        case WhenRule():
-            yield from (*rule.known(back=False), *rule.known(back=True))
-        case CelRule():
-            yield from (*rule.forward.literals, *rule.back.literals)
         case FunctionRule():
             yield from (*_function(rule.forward), *_function(rule.back))
         case CastRule():

@@ -14,6 +14,7 @@ from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, 
 from polyver.apis.conversion import DeclaredConversion, DeclaredEdge, RuleBlock
 from polyver.apis.conversion.case_rules import WhenRule
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import ConversionRule, DropRule
 from polyver.apis.conversion.schemas import child, items
 from polyver.apis.definition import Definition
@@ -118,20 +119,28 @@ class _Ends:
 def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[PolyverError]:
     for number, rule in enumerate(block.rules):
         written: Any = holder.part("rules", number)
-        [name] = written.value
-        part = written.part(name)
-        missing = [*ends.missing(rule.deciding if isinstance(rule, WhenRule) else rule)]
-        for each in missing:
-            at = show((*each.end.at, *each.path))
-            fact = f"{name} writes {at}, but {each.end.version} has no such field"
-            hint = "correct the path, or add the field to the schema"
-            yield part.error(fact, *_key(part.value, each), hint=hint)
-        if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):
-            yield from _problems(ends.inside(rule), rule.inside, part)
-        if isinstance(rule, WhenRule):
-            for place, case in enumerate(rule.cases):
-                yield from _problems(ends, case.block, part.part("cases", place))
-            yield from _problems(ends, rule.otherwise.block, part.part("otherwise"))
+        yield from _rule_problems(ends, rule, written)
+
+
+def _rule_problems(ends: _Ends, rule: ConversionRule, written: Any) -> Iterator[PolyverError]:
+    """Yield the problems of one rule; `written` is the mapping with the rule and its name."""
+    [name] = written.value
+    part = written.part(name)
+    if isinstance(rule, ReversedRule):
+        yield from _rule_problems(_Ends(ends.target, ends.source), rule.rule, part)
+        return
+    missing = [*ends.missing(rule.deciding if isinstance(rule, WhenRule) else rule)]
+    for each in missing:
+        at = show((*each.end.at, *each.path))
+        fact = f"{name} writes {at}, but {each.end.version} has no such field"
+        hint = "correct the path, or add the field to the schema"
+        yield part.error(fact, *_key(part.value, each), hint=hint)
+    if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):
+        yield from _problems(ends.inside(rule), rule.inside, part)
+    if isinstance(rule, WhenRule):
+        for place, case in enumerate(rule.cases):
+            yield from _problems(ends, case.block, part.part("cases", place))
+        yield from _problems(ends, rule.otherwise.block, part.part("otherwise"))
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:

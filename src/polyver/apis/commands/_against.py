@@ -14,7 +14,7 @@ import sys
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,15 +22,18 @@ from typing import Any
 
 from polyver.apis.checking import ConversionFinding, found
 from polyver.apis.commands._behaviour import Key, behaviour_in
+from polyver.apis.commands._live import compare_live
+from polyver.apis.commands._subjects import LoadedKinds
 from polyver.apis.commands.check_output import progress_bar
-from polyver.apis.compatibility import compare_definitions
-from polyver.apis.conversion import build_converter, read_conversion
+from polyver.apis.compatibility import RULES as COMPATIBILITY
+from polyver.apis.compatibility import FindingSeverity, compare_definitions
+from polyver.apis.conversion import Converter, build_converter, read_conversion
 from polyver.apis.conversion.reading import GROUP, KIND
 from polyver.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.apis.crds import crd_of
 from polyver.apis.definition import Definition
 from polyver.apis.manifests import definitions_of
-from polyver.apis.trials import CheckedKind, EarlierConversions, compare_behaviour
+from polyver.apis.trials import BehaviourComparison, CheckedKind, EarlierConversions
 from polyver.cli.cluster import CLUSTER, definitions_on, documents_on
 from polyver.cli.exit_codes import Misused, UnreadableInput
 from polyver.cli.files import SUFFIXES, read_manifests
@@ -40,7 +43,7 @@ from polyver.core import PolyverError, listed
 from polyver.kube.objects import Document, objects_of
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Earlier", "behaving", "compared", "earlier"]
+__all__ = ["Earlier", "behaving", "compared", "earlier", "merged"]
 
 _ALSO = f"{CLUSTER} is the cluster of the current context"
 _CONVERSIONS = GroupVersionResource(
@@ -75,12 +78,14 @@ def earlier(
             yield found
 
 
-def compared(
-    definitions: Mapping[str, Definition], before: Earlier, against: str
-) -> Iterator[ConversionFinding]:
+def compared(loaded: LoadedKinds, before: Earlier, against: str) -> Iterator[ConversionFinding]:
     """Yield a finding for each change that may break users of a CustomResourceDefinition."""
+    definitions = loaded.definitions
+    invalid = {each.kind for each in loaded.findings}
     for name, old in before.definitions.items():
         if name not in definitions:
+            if name in invalid:
+                continue
             yield found("kind-removed", name, f"it is defined in {against}, but not here")
             continue
         now = definitions[name]
@@ -91,28 +96,94 @@ def compared(
 
 
 def behaving(
-    subjects: Sequence[CheckedKind], before: Earlier, against: str, *, examples: int, seed: int
-) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field that clients see differently with the current conversions.
+    loaded: LoadedKinds,
+    before: Earlier,
+    against: str,
+    *,
+    examples: int,
+    seed: int,
+    live: str | None,
+) -> tuple[list[ConversionFinding], dict[str, int]]:
+    """Compare the current conversions with the earlier ones, which are in `before`.
 
-    `before` has the earlier conversions, with which the current conversions are compared.
+    Return a finding for each difference that clients can see. Also return the number of compared
+    objects of the cluster `live` (None: no cluster), by the name of their CRD.
     """
-    for subject in subjects if examples else ():
-        converter = subject.converter
+    comparisons = [*_comparisons(loaded, before, against)]
+    for each in comparisons if examples else ():
+        with progress_bar(f"{each.subject.name}, before and now", examples) as progress:
+            each.generate(examples=examples, seed=seed, progress=progress)
+    objects = compare_live(live, comparisons) if live is not None else {}
+    found = [finding for each in comparisons for finding in each.findings()]
+    for each in comparisons:
+        for note in each.notes:
+            warn(note)
+    return found, objects
+
+
+def _comparisons(
+    loaded: LoadedKinds, before: Earlier, against: str
+) -> Iterator[BehaviourComparison]:
+    for subject in (*loaded.subjects, *loaded.parts):
+        converter, is_part = subject.converter, subject in loaded.parts
+        then = _schemas_of(before.definitions.get(subject.name))
         known = before.conversions.get((converter.group, converter.kind))
-        if known is not None:
-            with progress_bar(f"{subject.name}, before and now", examples) as progress:
-                yield from compare_behaviour(
-                    subject, known, examples=examples, seed=seed, progress=progress
-                )
-        elif len(_versions_then(subject, before) & {*converter.versions}) > 1:
+        if known is not None and (is_part or len(converter.versions) > 1):
+            dropped = frozenset(known.versions) - {*converter.versions}
+            yield BehaviourComparison(subject, known, dropped)
+            continue
+        yield from _alone(subject, then)
+        if len(then.keys() & {*converter.versions}) > 1:
             text = f"{against} has no conversions of {subject.name}: only schemas are compared"
             warn(text)
 
 
-def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
-    crd = before.definitions.get(subject.name)
-    return {each["name"] for each in crd["spec"]["versions"]} if crd else set()
+def _schemas_of(crd: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the schema of each version of a CRD that has one."""
+    versions = definition_of(crd).versions if crd else ()
+    return {each.name: each.schema for each in versions if each.schema is not None}
+
+
+def _alone(subject: CheckedKind, then: Mapping[str, Any]) -> Iterator[BehaviourComparison]:
+    """Yield a comparison for each version of a kind, without conversions between versions.
+
+    `then` are the earlier schemas by version.
+    """
+    for version in [each for each in then if each in subject.schemas]:
+        group, kind = subject.converter.group, subject.converter.kind
+        old, new = ({version: each[version]} for each in (then, subject.schemas))
+        before = CheckedKind(Converter(group, kind, [version], [], schemas=old), old)
+        now = replace(subject, converter=Converter(group, kind, [version], [], schemas=new))
+        yield BehaviourComparison(now, EarlierConversions.of(before))
+
+
+def merged(findings: Sequence[ConversionFinding]) -> list[ConversionFinding]:
+    """Merge findings about one change: a changed schema, and the objects that it refuses.
+
+    The result has the finding about the schema, with the example and the number of objects.
+    """
+    kept = [*findings]
+    for shown in [each for each in findings if each.rule in ("refused", "unconverted")]:
+        at = [n for n, each in enumerate(kept) if _is_cause(each, shown)]
+        for number in at:
+            about = {"example": shown.example, "objects": shown.objects, "object": shown.object}
+            kept[number] = replace(kept[number], **about)  # type: ignore[arg-type]
+        if at:
+            kept.remove(shown)
+    return kept
+
+
+_REMOVED = ("stored-version-removed", "served-version-removed", "version-removed")
+
+
+def _is_cause(change: ConversionFinding, shown: ConversionFinding) -> bool:
+    """Report whether a change of a schema is the reason for a finding with an example."""
+    if change.kind != shown.kind or change.rule not in COMPATIBILITY:
+        return False
+    if shown.rule == "unconverted":
+        return change.rule in _REMOVED and change.versions == shown.versions[-1:]
+    is_bad = change.severity is not FindingSeverity.SAFE
+    return is_bad and change.versions == shown.versions[-1:] and change.path == shown.path
 
 
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:

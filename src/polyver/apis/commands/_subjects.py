@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from polyver.apis.checking import ConversionFinding, found
 from polyver.apis.commands.kinds import find_kinds
-from polyver.apis.conversion import build_converter, read_conversion
-from polyver.apis.conversion.reading import GROUP, KIND
+from polyver.apis.conversion import Converter, build_converter, read_conversion
+from polyver.apis.conversion.reading import GROUP, KIND, read_connected_part
 from polyver.apis.declaring import Kind
 from polyver.apis.definition import Definition, InvalidKind
 from polyver.apis.manifests import definitions_of
@@ -26,8 +27,16 @@ class LoadedKinds:
     """The kinds to check, all CRDs by name, and a finding for each invalid kind."""
 
     subjects: list[CheckedKind] = field(default_factory=list)
+    parts: list[CheckedKind] = field(default_factory=list)
+    """For each kind whose edges do not connect all versions: the versions that are connected.
+
+    They are compared with an earlier state, to show what the missing edge breaks.
+    """
     definitions: dict[str, Definition] = field(default_factory=dict)
     findings: list[ConversionFinding] = field(default_factory=list)
+
+    def add_part(self, converter: Converter, name: str, place: str) -> None:
+        self.parts.append(CheckedKind(converter, {}, name, place))
 
     def refuse(self, name: str, error: PolyverError, place: str) -> None:
         fact = f"{error.fact}; {error.hint}" if error.hint else error.fact
@@ -74,7 +83,10 @@ def _add_kind(
         definition = kind.definition()
     except InvalidKind as error:
         at = f"{kind.place}, {error.at}" if error.at and error.at != kind.place else kind.place
-        loaded.refuse(f"{kind.names.plural}.{kind.group}", error, at)
+        name = f"{kind.names.plural}.{kind.group}"
+        loaded.refuse(name, error, at)
+        with suppress(PolyverError):  # another problem, which the finding names
+            loaded.add_part(kind.connected_part(), name, kind.place)
         return
     known.setdefault((definition.group, definition.kind), definition)
     if (definition.group, definition.kind) not in converted:
@@ -88,7 +100,19 @@ def _add_conversion(loaded: LoadedKinds, document: Document, definition: Definit
         converter = build_converter(read_conversion(document), definition)
     except PolyverError as error:
         loaded.refuse(name, error, error.at)
+        with suppress(PolyverError):  # another problem, which the finding names
+            loaded.add_part(_connected_part(document, definition), name, document.place())
         return
     versions = definition.versions if definition else ()
     schemas = {each.name: each.schema for each in versions if each.schema is not None}
     loaded.subjects.append(CheckedKind(converter, schemas, name, document.place()))
+
+
+def _connected_part(document: Document, definition: Definition | None) -> Converter:
+    """Build a converter of the versions of a Conversion that its edges connect."""
+    declared = read_connected_part(document)
+    versions = definition.versions if definition else ()
+    schemas = {v.name: v.schema for v in versions if v.schema and v.name in declared.versions}
+    return Converter(
+        declared.group, declared.kind, declared.versions, declared.edges, schemas=schemas
+    )

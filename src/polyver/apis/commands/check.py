@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +39,7 @@ def check(
     examples: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 500,
     seed: int | None = None,
     against: str | None = None,
+    live: Annotated[bool, Parameter(negative=())] = False,
     strict: Annotated[bool, Parameter(negative=())] = False,
     form: Annotated[_CheckFormat, Parameter(name=["-o"])] = _CheckFormat.TEXT,
     traceback: Annotated[bool, Parameter(negative=())] = False,
@@ -72,8 +73,12 @@ def check(
         Conversions; a git revision, from which the command reads the same kinds; 'cluster:' (the
         cluster of the current context); or 'cluster:CONTEXT'. The command reports incompatible
         changes of CustomResourceDefinitions. It also converts generated objects with the earlier
-        and the current conversions, and reports each field that differs. With --examples 0, only
-        CustomResourceDefinitions are compared.
+        and the current conversions, and reports each field that differs, and each object that the
+        current schemas refuse. With --examples 0, no objects are generated.
+    live
+        Also convert every object of a cluster with the earlier and the current conversions. The
+        cluster is that of --against, or else that of the current context. The command only reads
+        from the cluster.
     strict
         Exit with code 1 if there is any finding, even if no finding is breaking.
     form
@@ -87,38 +92,61 @@ def check(
 
     if against == "":
         raise Misused("--against is empty")
+    if live and against is None:
+        hint = "--against cluster: compares with the conversions on the cluster"
+        raise Misused("--live needs --against, which names the earlier conversions", hint=hint)
     seed = secrets.randbelow(2**32) if seed is None else seed
     loaded = load_subjects(kinds, conversions, show_traceback=traceback)
     checked = [*_checked(loaded.subjects, examples, seed)]
     findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
+    objects: dict[str, int] = {}
     if against is not None:
-        findings += _compared(loaded, against, kinds, conversions, examples=examples, seed=seed)
+        asked = _Comparison(against, kinds, conversions, examples, seed, live)
+        changes, objects = asked.run(loaded)
+        findings += changes
     findings = [_shown(each) for each in ranked(findings)]
     if form is _CheckFormat.JSON:
-        emit(_data(checked, findings, seed), OutputFormat.JSON)
+        emit(_data(checked, findings, seed, objects), OutputFormat.JSON)
     else:
-        print_text(checked, findings, seed)
+        print_text(checked, findings, seed, objects)
     _conclude(findings, seed, strict=strict)
 
 
-def _compared(
-    loaded: LoadedKinds,
-    against: str,
-    kinds: Sequence[str],
-    conversions: Sequence[str],
-    *,
-    examples: int,
-    seed: int,
-) -> list[ConversionFinding]:
-    """Compare the loaded kinds with their earlier state; return a finding for each change."""
-    from polyver.apis.commands._against import behaving, compared, earlier
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A comparison with an earlier state, as the arguments of the command describe it."""
 
-    with earlier(against, [*loaded.definitions], kinds, conversions) as before:
-        found = [*compared(loaded.definitions, before, against)]
-        # Conversion functions may print. On stdout, that would mix with the findings.
-        with redirect_stdout(sys.stderr):
-            seen = behaving(loaded.subjects, before, against, examples=examples, seed=seed)
-            return [*found, *seen]
+    against: str
+    kinds: Sequence[str]
+    conversions: Sequence[str]
+    examples: int
+    seed: int
+    live: bool
+
+    def run(self, loaded: LoadedKinds) -> tuple[list[ConversionFinding], dict[str, int]]:
+        """Compare the loaded kinds with their earlier state.
+
+        Return a finding for each change, and the numbers of compared objects of a cluster.
+        """
+        from polyver.apis.commands._against import behaving, compared, earlier, merged
+        from polyver.cli.cluster import CLUSTER
+
+        of_cluster = self.against.startswith(CLUSTER)
+        context = self.against.removeprefix(CLUSTER) if of_cluster else ""
+        names = [*loaded.definitions]
+        with earlier(self.against, names, self.kinds, self.conversions) as before:
+            found = [*compared(loaded, before, self.against)]
+            # Conversion functions may print. On stdout, that would mix with the findings.
+            with redirect_stdout(sys.stderr):
+                seen, objects = behaving(
+                    loaded,
+                    before,
+                    self.against,
+                    examples=self.examples,
+                    seed=self.seed,
+                    live=context if self.live else None,
+                )
+        return merged([*found, *seen]), objects
 
 
 def _checked(
@@ -140,11 +168,13 @@ def _data(
     checked: Sequence[tuple[CheckedKind, ConversionCheckResult]],
     findings: Sequence[ConversionFinding],
     seed: int,
+    live: Mapping[str, int],
 ) -> dict[str, Any]:
     from polyver.apis.conversion.paths import show_path
 
     return {
         "seed": seed,
+        "live": live,
         "kinds": [
             {
                 "name": subject.name,

@@ -6,7 +6,7 @@ A ledger lists, for each field of a version, the result of converting the field 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import unified_diff
 from typing import Any
@@ -50,8 +50,12 @@ def print_text(
     checked: Sequence[tuple[CheckedKind, ConversionCheckResult]],
     findings: Sequence[ConversionFinding],
     seed: int,
+    live: Mapping[str, int],
 ) -> None:
-    """Print the ledgers, the findings and a summary."""
+    """Print the ledgers, the findings and a summary.
+
+    `live` are the numbers of compared objects of a cluster, by the name of their CRD.
+    """
     for subject, one in checked:
         for ledger in one.ledgers:
             _print_ledger(subject, ledger)
@@ -63,6 +67,8 @@ def print_text(
         print_lines(_limit(path), "")
     for finding in findings:
         print_lines(*finding_lines(finding), "")
+    for name, count in live.items():
+        print_lines(f"{name}: {_count(count, 'object')} of the cluster compared")
     print_lines(_summary(checked, findings, seed))
 
 
@@ -100,9 +106,11 @@ def _row(fate: FieldConversion) -> tuple[str, str, str]:
 def finding_lines(finding: ConversionFinding) -> Iterator[str]:
     """Yield the lines of a finding: the problem, the advice, and the smallest wrong object."""
     way = " → ".join(finding.versions)
+    seen = f" ({_count(finding.objects, 'object')}, such as {finding.object})"
     about = " ".join(filter(None, (finding.kind, way, finding.path)))
     head = f"{finding.place}: " if finding.place else ""
-    yield f"{head}{finding.severity.value} {finding.rule}: {about}: {finding.fact}"
+    fact = finding.fact + (seen if finding.objects else "")
+    yield f"{head}{finding.severity.value} {finding.rule}: {about}: {fact}"
     yield f"  {finding.advice}"
     if finding.example is not None:
         yield from (f"  {line}" for line in _example(finding.example))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,12 +15,10 @@ from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.core import listed
 
 if TYPE_CHECKING:
+    from polyver.apis.commands._webhook_options import WebhookOptions
     from polyver.apis.declaring import Kind
-    from polyver.kube.objects.webhooks import Webhook
 
 app = App(name="crds")
-
-_CONVERT = "/convert"
 
 
 @app.default
@@ -62,20 +57,22 @@ def crds(
         differences, and exit with code 1 if a file differs.
     webhook_service
         The Service of the webhook server, as NAMESPACE/NAME[:PORT]. The webhook server converts
-        objects of kinds with several versions.
+        objects of kinds with several versions. This option and --webhook-url replace the webhooks
+        that the kinds state: Kind(…, webhook=Webhook(…)) in Python, spec.conversion in manifests.
     webhook_url
         The URL of the conversion webhook, if the webhook server is outside the cluster.
     webhook_ca
         A PEM file with the CA certificates with which API servers verify the webhook server of
-        --webhook-service or --webhook-url.
+        --webhook-service or --webhook-url, or else the webhooks that the kinds state.
     inject_ca_from
         The Certificate object from which cert-manager injects the CA bundle into the
         CustomResourceDefinitions, as NAMESPACE/NAME.
     admission
         Also write a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. Both call
-        the webhook server that --webhook-service or --webhook-url names; one of these options is
-        required. The configurations cover kinds with functions that default or validate objects,
-        and kinds with several versions that the webhook server converts.
+        the webhook server that --webhook-service or --webhook-url names. Without these options,
+        each kind must state its webhook in Python, and gets configurations of its own. The
+        configurations cover kinds with functions that default or validate objects, and kinds with
+        several versions that the webhook server converts.
     traceback
         Also print the Python traceback if your code raises an exception while polyver imports it.
     """
@@ -84,11 +81,16 @@ def crds(
         raise Misused(f"--output {output} names a file, not a format", hint=hint)
     if check and output is None:
         raise Misused("--check needs --output", hint="name the files with --output")
-    webhook = _webhook(webhook_service, webhook_url, webhook_ca, inject_ca_from)
-    asked = _admission(webhook) if admission else None
+    from polyver.apis.commands._webhook_options import read_webhook_options
+
+    webhooks = read_webhook_options(webhook_service, webhook_url, webhook_ca, inject_ca_from)
     found = load_kinds(kinds, show_traceback=traceback)
-    _warn(found, webhook)
-    texts = _texts(_manifests(found, webhook, asked), form, output)
+    webhooks.check(found)
+    _warn(found, webhooks)
+    manifests = _manifests(found, webhooks)
+    if admission and (configurations := webhooks.admission(found)):
+        manifests["admission"] = configurations
+    texts = _texts(manifests, form, output)
     if output is None:
         print_lines(*(text.removesuffix("\n") for text in texts.values()))
     elif check:
@@ -97,100 +99,24 @@ def crds(
         _write(texts)
 
 
-def _webhook(
-    service: str | None, url: str | None, ca: Path | None, inject: str | None
-) -> Webhook | None:
-    from polyver.kube.objects.webhooks import Webhook
-
-    if service and url:
-        raise Misused("--webhook-service and --webhook-url exclude each other")
-    if not service and not url:
-        for option, given in (("--inject-ca-from", inject), ("--webhook-ca", ca)):
-            if given:
-                raise Misused(f"{option} needs --webhook-service or --webhook-url")
-        return None
-    if inject and not re.fullmatch(r"[^/:]+/[^/:]+", inject):
-        raise Misused(f"--inject-ca-from {inject} is not NAMESPACE/NAME")
-    trusted = Webhook(ca_bundle=_bundle(ca), inject_ca_from=inject or "")
-    if url:
-        if not re.match("https://[^/]", url):
-            raise Misused(f"--webhook-url {url} does not begin with https:// and a host")
-        return replace(trusted, url=url)
-    parts = re.fullmatch(r"([^/:]+)/([^/:]+)(?::([0-9]+))?", service or "")
-    if parts is None or not 0 < int(parts[3] or 443) < 65536:
-        raise Misused(f"--webhook-service {service} is not NAMESPACE/NAME[:PORT]")
-    port = int(parts[3]) if parts[3] else None
-    return replace(trusted, namespace=parts[1], service=parts[2], port=port, path=_CONVERT)
-
-
-def _bundle(file: Path | None) -> str:
-    if file is None:
-        return ""
-    from cryptography import x509
-
-    hint = "pass the ca.crt that `polyver serve` prints"
-    try:
-        content = file.read_bytes()
-        x509.load_pem_x509_certificates(content)
-    except OSError as error:
-        fact = f"{file} cannot be read: {error.strerror}"
-        raise UnreadableInput(fact, at="--webhook-ca", hint=hint) from None
-    except ValueError:
-        raise UnreadableInput(
-            f"{file} contains no certificate", at="--webhook-ca", hint=hint
-        ) from None
-    return base64.b64encode(content).decode()
-
-
-def _admission(webhook: Webhook | None) -> Webhook:
-    """Return the webhook without the URL path for conversions; raise Misused if there is none.
-
-    The admission webhooks have other URL paths.
-    """
-    if webhook is None:
-        raise Misused("--admission needs --webhook-service or --webhook-url")
-    if not webhook.url:
-        return webhook
-    server, _, path = webhook.url.removeprefix("https://").partition("/")
-    if path not in ("", _CONVERT.removeprefix("/")):
-        hint = f"write https://HOST:PORT{_CONVERT}, as `polyver serve` prints it"
-        raise Misused(f"/{path} is not the address of the webhook", hint=hint)
-    return replace(webhook, url=f"https://{server}")
-
-
-def _manifests(
-    kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
-) -> dict[str, list[dict[str, Any]]]:
-    """Build the manifests, by file name without suffix, such as `crontabs.stable.example.com`.
-
-    `webhook` converts objects. If `asked` is not None, webhook configurations for admission by the
-    webhook `asked` are added.
-    """
+def _manifests(kinds: Sequence[Kind], webhooks: WebhookOptions) -> dict[str, list[dict[str, Any]]]:
+    """Build the manifests, by file name without suffix, such as `crontabs.stable.example.com`."""
     from polyver.apis.crds import crd_of
 
-    crds = [crd_of(kind.definition(), webhook) for kind in kinds]
-    found = {crd["metadata"]["name"]: [crd] for crd in crds}
-    if asked is not None:
-        from polyver.apis.admission.kinds import wanted_by
-        from polyver.webhook.configurations import configurations
-
-        wanted = [each for kind in kinds for each in wanted_by(kind)]
-        found["admission"] = configurations(wanted, asked)
-        if not wanted:
-            del found["admission"]
-            warn("no kind has hooks or conversions, so no webhook is needed")
-    return found
+    crds = [crd_of(kind.definition(), webhooks.webhook_of(kind)) for kind in kinds]
+    return {crd["metadata"]["name"]: [crd] for crd in crds}
 
 
-def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
+def _warn(kinds: Sequence[Kind], webhooks: WebhookOptions) -> None:
     for kind in kinds:
         definition = kind.definition()
-        told = webhook or definition.webhook or definition.strategy
+        told = webhooks.webhook_of(kind) or definition.strategy
         if len(definition.versions) > 1 and not told:
             names = listed([version.name for version in definition.versions])
             warn(
                 f"no webhook converts {definition.kind} between {names}, so a cluster would change "
-                'only its apiVersion; pass --webhook-service, or declare strategy="None"'
+                "only its apiVersion; pass --webhook-service, or declare "
+                'webhook=Webhook(…) or strategy="None"'
             )
 
 

@@ -18,6 +18,7 @@ from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, parse_path
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -28,6 +29,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.text_rules import DurationRule, JoinRule, QuantityRule
 from polyver.apis.conversion.value_rules import (
     CelRule,
     Fields,
@@ -153,6 +155,58 @@ class Rules:
         if len(types) != 2 or not {*types} <= {"integer", "number"}:
             raise InvalidRule("the types of scale must be integer or number")
         self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
+
+    def duration(
+        self,
+        source: str,
+        target: str,
+        *,
+        unit: str,
+        types: Sequence[Type] = ("string", "integer"),
+        form: str = "go",
+    ) -> None:
+        """Add a rule for a duration such as `1m30s` that is a number of units elsewhere.
+
+        The unit is ns, us, ms, s, m or h. One of the types is string; the other type is integer or
+        number. polyver writes durations as Go does (`5m0s`), or with the form `short` without
+        zeros at the end (`5m`).
+        """
+        nanos = DurationRule.check(unit, form)
+        paths = self._path(source), self._path(target)
+        self._add(DurationRule(*paths, _text_and_number("duration", types), nanos, form))
+
+    def quantity(
+        self,
+        source: str,
+        target: str,
+        *,
+        unit: str = "",
+        types: Sequence[Type] = ("string", "integer"),
+        form: str = "",
+    ) -> None:
+        """Add a rule for a quantity such as `500m` or `1Gi` that is a number of units elsewhere.
+
+        The unit is a suffix of quantities, such as m or Mi; by default, 1. One of the types is
+        string; the other type is integer or number. The form of the quantities that polyver writes
+        is `decimal` or `binary`; by default, that of the unit.
+        """
+        factor, form = QuantityRule.check(unit, form)
+        paths = self._path(source), self._path(target)
+        self._add(QuantityRule(*paths, _text_and_number("quantity", types), factor, form))
+
+    def join(self, source: str, target: str, *, separator: str) -> None:
+        """Add a rule for a list of strings that is one string in the second version."""
+        if not separator:
+            raise InvalidRule("join needs a separator that is not empty")
+        self._add(JoinRule(self._path(source), self._path(target), separator))
+
+    def reverse(self) -> Rules:
+        """Return a `Rules` for rules that are written from the second version to the first.
+
+        For example, `reverse().join(…)` adds a rule for a string in the first version that is a
+        list in the second version.
+        """
+        return _ReversedRules(self)
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
         """Add a rule for a list that is a map in the second version.
@@ -323,6 +377,17 @@ def _caller() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+class _ReversedRules(Rules):
+    """Adds each rule to another `Rules`, for the opposite direction."""
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__(root=rules._root)
+        self._whole = rules
+
+    def _add(self, rule: ConversionRule, inside: Rules | WhenRules | None = None) -> None:
+        self._whole._add(ReversedRule(rule), inside)
+
+
 def _expression(name: str, text: str, *, to: ValueSide) -> cel.ValueExpression:
     try:
         made = cel.ValueExpression.compile(text)
@@ -338,6 +403,8 @@ def _expression(name: str, text: str, *, to: ValueSide) -> cel.ValueExpression:
 def _completed(rule: ConversionRule, inside: Rules | WhenRules | None) -> ConversionRule:
     if inside is None:
         return rule
+    if isinstance(rule, ReversedRule):
+        return replace(rule, rule=_completed(rule.rule, inside))
     if isinstance(inside, WhenRules):
         assert isinstance(rule, WhenRule)
         return inside.completed(rule)
@@ -363,6 +430,15 @@ def _check_key(key: str, place: str) -> None:
         raise InvalidRule(f"{key} is reserved for preserved fields")
     if problems := label_key_problems(key.lower() if place == "annotations" else key):
         raise InvalidRule(f"{key!r} cannot be one of {place}: {problems[0]}")
+
+
+def _text_and_number(name: str, types: Sequence[Type]) -> tuple[Type, Type]:
+    """Return the two types of a rule; raise an error unless it converts a string to a number."""
+    if sorted(types) not in (["integer", "string"], ["number", "string"]):
+        raise InvalidRule(
+            f"{name} has the types {listed(types)}", hint="use string, and integer or number"
+        )
+    return types[0], types[1]
 
 
 def _check_type(kind: str) -> None:

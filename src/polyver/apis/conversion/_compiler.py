@@ -24,6 +24,7 @@ from polyver.apis.conversion._runtime import keyed, lossless
 from polyver.apis.conversion.hops import ConversionStep, compilable
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, fits_metadata, show_path
+from polyver.apis.conversion.reversal import unreversed
 from polyver.apis.conversion.rules import ConstRule, ConversionRule, DropRule
 from polyver.apis.conversion.schemas import (
     Settled,
@@ -276,14 +277,20 @@ class _RuleWriter:
     def _out(self) -> _Writer:
         return self.block.out
 
+    @property
+    def _run(self) -> tuple[ConversionRule, bool]:
+        """The rule without reversal, and the direction in which it runs."""
+        return unreversed(self.rule, back=self.block.back)
+
     def write(self) -> None:
-        match self.rule:
-            case MoveRule() if self.rule.inside.trivial:
+        rule, _ = self._run
+        match rule:
+            case MoveRule() if rule.inside.trivial:
                 self._write([self.values[0]])
             case DropRule():
                 self._drop()
             case ConstRule():
-                self._const()
+                self._const(rule)
             case MoveRule() | EachRule() | WrapRule() | KeyedRule():
                 self._nested()
             case _:
@@ -348,12 +355,11 @@ class _RuleWriter:
             line(f"{made} = preserved(L.pop({name!r})) if L and {name!r} in L else M")
             self._write([made])
 
-    def _const(self) -> None:
-        assert isinstance(self.rule, ConstRule)
-        encoded = msgspec.json.encode(self.rule.value)
+    def _const(self, rule: ConstRule) -> None:
+        encoded = msgspec.json.encode(rule.value)
         condition = self.anchor or "True"
         if self.values:
-            names = self._out.keep("const", encoded), self._out.keep("const", self.rule.value)
+            names = self._out.keep("const", encoded), self._out.keep("const", rule.value)
             value = self.values[0]
             same_ = f"{value} is not M and is_const({value}, {', '.join(names)})"
             self._out.line(f"if {condition} and not ({same_}): {self._interpreted([])}")
@@ -431,34 +437,35 @@ class _RuleWriter:
 
         If a part of the value would be lost, the code raises Loses.
         """
-        line, value, back = self._out.line, self.values[0], self.block.back
-        match self.rule:
+        line, value = self._out.line, self.values[0]
+        rule, back = self._run
+        match rule:
             case KeyedRule():
-                one = _item(self.rule.inside, back=back)
-                run = keyed(self.rule, one, back=back)
+                one = _item(rule.inside, back=back)
+                run = keyed(rule, one, back=back)
                 line(f"{made} = {self._out.keep('keyed', run)}({value})")
-            case EachRule() if self.rule.inside.trivial:
+            case EachRule() if rule.inside.trivial:
                 line(f"{made} = items_of({value})")
             case EachRule():
                 item = self._out.fresh("i")
                 line(f"{made} = objects_in({value})")
                 line(f"for {item} in {made}:")
                 self._out.indent += 1
-                self._items(self.rule.inside, item)
+                self._items(rule.inside, item)
                 self._out.indent -= 1
             case WrapRule() if back:
                 line(f"{made} = items_of({value})")
                 line(f"if len({made}) != 1 or is_null({made}[0]): raise Loses")
                 line(f"{made} = {made}[0]")
-                self._one(self.rule.inside, made)
+                self._one(rule.inside, made)
             case WrapRule():
                 line(f"if is_null({value}): raise Loses")
                 line(f"{made} = {value}")
-                self._one(self.rule.inside, made)
+                self._one(rule.inside, made)
                 line(f"{made} = [{made}]")
             case MoveRule():
                 line(f"{made} = {value}")
-                self._one(self.rule.inside, made)
+                self._one(rule.inside, made)
 
     def _one(self, block: RuleBlock, made: str) -> None:
         if not block.trivial:
@@ -466,7 +473,8 @@ class _RuleWriter:
             self._items(block, made)
 
     def _items(self, block: RuleBlock, top: str) -> None:
-        _BlockWriter(self._out, block, back=self.block.back, losing=False, top=top).write()
+        back = self._run[1]
+        _BlockWriter(self._out, block, back=back, losing=False, top=top).write()
         self._out.line("pass")
 
 
@@ -492,6 +500,7 @@ def _item(block: RuleBlock, *, back: bool) -> Callable[[Any], Any] | None:
 
 
 def _can_lose(rule: ConversionRule) -> bool:
+    rule, _ = unreversed(rule, back=False)
     return not (isinstance(rule, MoveRule) and rule.inside.trivial)
 
 

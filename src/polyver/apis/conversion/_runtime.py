@@ -19,6 +19,7 @@ from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost, without
 from polyver.apis.conversion.nested import KeyedRule
 from polyver.apis.conversion.paths import show_path
+from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
     ConversionRule,
@@ -199,6 +200,8 @@ def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
     converts from the version `to` to the version `from`.
     """
     match rule:
+        case ReversedRule():
+            return lossless(rule.rule, back=not back)
         case ValuesRule():
             return _words(rule, back=back)
         case CastRule():

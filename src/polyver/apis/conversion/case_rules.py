@@ -135,6 +135,10 @@ class WhenRule(ConversionRule):
         values = [value for case in self.cases for value in case.values(back=back)]
         return [value for value in values if value is not None]
 
+    def samples(self) -> Sequence[Any]:
+        """Return the values that decide the cases, for test data."""
+        return [*self.known(back=False), *self.known(back=True)]
+
     @cached_property
     def maps(self) -> bool:
         """True if the values of the deciding field differ between the versions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ __all__ = [
     "KIND",
     "DeclaredConversion",
     "DeclaredEdge",
+    "largest_part",
+    "read_connected_part",
     "read_conversion",
     "read_conversions",
 ]
@@ -89,6 +91,37 @@ def read_conversions(documents: Iterable[Document]) -> Iterator[DeclaredConversi
 
 def read_conversion(document: Document) -> DeclaredConversion:
     """Read one Conversion."""
+    found = _checked(document)
+    _check_tree(document, found.spec)
+    return _declared(document, found, found.spec.versions)
+
+
+def read_connected_part(document: Document) -> DeclaredConversion:
+    """Read a Conversion whose edges need not connect all versions.
+
+    The result has the largest set of versions that are connected with each other.
+    """
+    found = _checked(document)
+    pairs = [(edge.source, edge.target) for edge in found.spec.edges]
+    return _declared(document, found, largest_part(found.spec.versions, pairs))
+
+
+def largest_part(versions: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the largest set of versions that pairs of versions connect, in the given order.
+
+    >>> largest_part(["v1", "v2", "v3"], [("v2", "v3")])
+    ['v2', 'v3']
+    """
+    parts = [{each} for each in versions]
+    for pair in pairs:
+        joined = [part for part in parts if part & {*pair}]
+        parts = [part for part in parts if part not in joined] + [set().union(*joined)]
+    best = max(parts, key=len)
+    return [each for each in versions if each in best]
+
+
+def _checked(document: Document) -> _Conversion:
+    """Read a Conversion without its rules; raise an error for an invalid name or group."""
     found = document.read(_Conversion)
     spec = found.spec
     if not spec.versions:
@@ -103,16 +136,23 @@ def read_conversion(document: Document) -> DeclaredConversion:
             "name",
             hint=f"use the CRD's name, PLURAL.{spec.group}",
         )
-    _check_tree(document, spec)
+    return found
+
+
+def _declared(
+    document: Document, found: _Conversion, versions: Sequence[str]
+) -> DeclaredConversion:
+    spec = found.spec
     edges = [
         DeclaredEdge(edge.source, edge.target, _block(document.part("spec", "edges", number)))
         for number, edge in enumerate(spec.edges)
+        if {edge.source, edge.target} <= {*versions}
     ]
     return DeclaredConversion(
         found.metadata.name,
         spec.group,
         spec.kind,
-        tuple(spec.versions),
+        tuple(versions),
         tuple(edges),
         spec.hub,
         document,
@@ -148,23 +188,28 @@ def read_rules(holder: Document, rules: Rules) -> None:
     """Read the rules that a mapping has under its key `rules`, and add them to `rules`."""
     value = holder.value
     found = value.get("rules") if isinstance(value, Mapping) else None
-    for number, rule in enumerate(found or ()):
-        part, known = holder.part("rules", number), ", ".join(sorted(_READERS))
-        if not isinstance(rule, Mapping) or len(rule) != 1:
-            raise part.error("a rule is a mapping with one key", hint=f"which is one of {known}")
-        [name] = rule
-        if name not in _READERS:
-            raise part.error(f"{name!r} is not a rule", str(name), hint=f"known: {known}")
-        rules.reading = part.place()
-        try:
-            _READERS[name](part.part(name), rules)
-        except (InvalidRule, InvalidRules, InvalidFieldPath) as error:
-            raise part.error(error.fact, name, hint=error.hint) from None
+    for number in range(len(found or ())):
+        _read_rule(holder.part("rules", number), rules)
     try:
         rules.block()
     except InvalidRules as error:
         written: Any = holder.part("rules", error.rule)
         raise written.error(error.fact, *written.value, hint=error.hint) from None
+
+
+def _read_rule(part: Document, rules: Rules) -> None:
+    """Read a mapping with one rule, and add this rule to `rules`."""
+    rule, known = part.value, ", ".join(sorted(_READERS))
+    if not isinstance(rule, Mapping) or len(rule) != 1:
+        raise part.error("a rule is a mapping with one key", hint=f"which is one of {known}")
+    [name] = rule
+    if name not in _READERS:
+        raise part.error(f"{name!r} is not a rule", str(name), hint=f"known: {known}")
+    rules.reading = part.place()
+    try:
+        _READERS[name](part.part(name), rules)
+    except (InvalidRule, InvalidRules, InvalidFieldPath) as error:
+        raise part.error(error.fact, name, hint=error.hint) from None
 
 
 class _FromTo(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
@@ -204,6 +249,22 @@ class _Cast(
 class _Scale(_FromTo):
     factor: int | float | str
     types: tuple[str, ...] = ("integer", "integer")
+
+
+class _Duration(_FromTo):
+    unit: str
+    types: tuple[str, str] = ("string", "integer")
+    form: str = "go"
+
+
+class _Quantity(_FromTo):
+    unit: str = ""
+    types: tuple[str, str] = ("string", "integer")
+    form: str = ""
+
+
+class _Join(_FromTo):
+    separator: str
 
 
 class _Keyed(_FromTo):
@@ -260,22 +321,9 @@ class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fie
     back: str
 
 
-prepare(
-    _Cel,
-    _Default,
-    _When,
-    _FromTo,
-    _Wrap,
-    _Split,
-    _Values,
-    _Cast,
-    _Scale,
-    _Keyed,
-    _At,
-    _Const,
-    _Within,
-    _Each,
-)
+prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
+prepare(_Duration, _Quantity, _Join)
+prepare(_Cel, _Default, _When)
 
 
 def _move(part: Document, rules: Rules) -> None:
@@ -315,6 +363,37 @@ def _cast(part: Document, rules: Rules) -> None:
 def _scale(part: Document, rules: Rules) -> None:
     found = part.read(_Scale)
     rules.scale(found.source, found.target, found.factor, types=found.types)  # type: ignore[arg-type]
+
+
+def _duration(part: Document, rules: Rules) -> None:
+    found = part.read(_Duration)
+    rules.duration(
+        found.source,
+        found.target,
+        unit=found.unit,
+        types=found.types,  # type: ignore[arg-type]
+        form=found.form,
+    )
+
+
+def _quantity(part: Document, rules: Rules) -> None:
+    found = part.read(_Quantity)
+    rules.quantity(
+        found.source,
+        found.target,
+        unit=found.unit,
+        types=found.types,  # type: ignore[arg-type]
+        form=found.form,
+    )
+
+
+def _join(part: Document, rules: Rules) -> None:
+    found = part.read(_Join)
+    rules.join(found.source, found.target, separator=found.separator)
+
+
+def _reverse(part: Document, rules: Rules) -> None:
+    _read_rule(part, rules.reverse())
 
 
 def _keyed(part: Document, rules: Rules) -> None:
@@ -372,9 +451,13 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "const": _const,
     "default": _default,
     "drop": _drop,
+    "duration": _duration,
     "each": _each,
+    "join": _join,
     "keyed": _keyed,
     "move": _move,
+    "quantity": _quantity,
+    "reverse": _reverse,
     "scale": _scale,
     "split": _split,
     "values": _values,

@@ -16,9 +16,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from polyver.core.plain import Schema
 from polyver.kube.objects.codec import encode_sorted
 
-__all__ = ["MISSING", "TYPES", "Missing", "Type", "cast", "fingerprint", "scaled"]
+__all__ = ["MISSING", "TYPES", "Missing", "Type", "cast", "fingerprint", "fits_64_bits", "scaled"]
 
 Type = Literal["string", "integer", "number", "boolean"]
 TYPES: Final[tuple[Type, ...]] = ("string", "integer", "number", "boolean")
@@ -137,4 +138,20 @@ def scaled(value: Any, factor: Fraction, target: Type) -> Any:
     if exact.denominator == 1 or target == "integer":
         whole = int(exact)
         return whole if _LEAST <= whole <= _MOST else MISSING
-    return float(exact)
+    try:
+        return float(exact)
+    except OverflowError:
+        return MISSING
+
+
+def fits_64_bits(schema: Schema, factor: Fraction) -> bool:
+    """Report whether each product of the factor and a number that a schema allows fits 64 bits.
+
+    >>> fits_64_bits({"type": "integer", "maximum": 100, "minimum": 0}, Fraction(1000))
+    True
+    """
+    if schema.get("type") == "number":
+        return False
+    bits = 31 if schema.get("format") == "int32" else 63
+    least, most = schema.get("minimum", -(2**bits)), schema.get("maximum", 2**bits - 1)
+    return bool(least * factor >= _LEAST and most * factor <= _MOST)

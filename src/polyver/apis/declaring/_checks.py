@@ -12,6 +12,7 @@ from polyver.apis.definition import DefinedVersion, Definition, InvalidKind
 from polyver.core import KubeVersion, listed
 from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
 from polyver.kube.objects.status import Cause
+from polyver.kube.objects.webhooks import CONVERT, Webhook, webhook_problem
 from polyver.languages.values.names import dns_1035_label_problems, dns_subdomain_problems
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
     _check_names(kind)
     if kind.carry:
         _check_carry(kind)
+    webhook = _webhook(kind)
     if not declared:
         raise _wrong(kind, "has no version", hint="declare one with @….version")
     for each in declared:
@@ -49,9 +51,27 @@ def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
         tuple(versions),
         kind.scope,
         kind.strategy,
+        webhook,
         hub=(hubs or [stored])[0].version.name,
         place=kind.place,
     )
+
+
+def _webhook(kind: Kind) -> Webhook | None:
+    """Check the webhook that a kind states; return it with the URL path that polyver serves.
+
+    The path in the declaration wins.
+    """
+    webhook = kind.webhook
+    if webhook is None:
+        return None
+    if kind.strategy == "None":
+        hint = "remove one of them"
+        raise _wrong(kind, 'has strategy="None", but also a webhook that converts', hint=hint)
+    if problem := webhook_problem(webhook):
+        hint = 'write Webhook(namespace="shop", service="hooks") or Webhook(url="https://…")'
+        raise _wrong(kind, f"has a webhook that API servers cannot call: {problem}", hint=hint)
+    return webhook if webhook.url or webhook.path else replace(webhook, path=CONVERT)
 
 
 def _check_carry(kind: Kind) -> None:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import msgspec
 
 from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, PrunedObject, Rules
+from polyver.apis.conversion.reading import largest_part
 from polyver.apis.declaring._fields import shown_name
 from polyver.apis.declaring._hooks import KindHook, make_hook
 from polyver.apis.declaring._objects import from_own, is_part, to_object
@@ -94,6 +95,15 @@ class Edges:
         except InvalidTree as error:
             fact = f"{definition.kind} cannot be converted: {error.fact}"
             raise InvalidKind(fact, at=definition.place) from None
+
+    def connected_part(self, definition: Definition, classes: Mapping[str, type]) -> Converter:
+        """Build a converter of the versions that are connected; other versions are left out."""
+        edges = self._all(definition, classes) if self.exist(classes) else []
+        names = [version.name for version in definition.versions]
+        part = largest_part(names, [(edge.source, edge.target) for edge in edges])
+        schemas = {v.name: v.schema for v in definition.versions if v.schema and v.name in part}
+        inside = [edge for edge in edges if {edge.source, edge.target} <= {*part}]
+        return Converter(definition.group, definition.kind, part, inside, schemas=schemas)
 
     def _all(self, definition: Definition, classes: Mapping[str, type]) -> list[AnyEdge]:
         names = [version.name for version in definition.versions]

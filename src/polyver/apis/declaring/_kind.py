@@ -29,6 +29,7 @@ from polyver.apis.manifests import definitions_of
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.objects import load_manifests
+from polyver.kube.objects.webhooks import Webhook
 
 __all__ = ["DeclaredVersion", "Kind", "part", "read_kinds"]
 
@@ -78,18 +79,22 @@ class Kind:
         categories: Sequence[str] = (),
         scope: Scope = "Namespaced",
         strategy: Literal["None"] | None = None,
+        webhook: Webhook | None = None,
         carry: str = "",
     ) -> None:
         """Declare a kind. `strategy="None"` states that its versions differ only in apiVersion.
 
-        Such versions need no edges. `carry` is the name of a top-level field that polyver adds to
-        all versions. In this field polyver stores preserved fields: values that a version cannot
-        express. By default, polyver stores them in an annotation.
+        Such versions need no edges. `webhook` is the webhook that converts objects of this kind on
+        a cluster: `polyver crds` writes it to the CustomResourceDefinition. `carry` is the name of
+        a top-level field that polyver adds to all versions. In this field polyver stores preserved
+        fields: values that a version cannot express. By default, polyver stores them in an
+        annotation.
         """
         self.kind = kind
         self.group = group
         self.scope = scope
         self.strategy = strategy
+        self.webhook = webhook
         self.carry = carry
         self.names = Names(
             kind,
@@ -128,6 +133,7 @@ class Kind:
             categories=names.categories,
             scope=definition.scope,
             strategy=definition.strategy,
+            webhook=definition.webhook,
         )
         kind._given, kind.place = definition, definition.place
         return kind
@@ -225,6 +231,14 @@ class Kind:
         if several and self.is_ours:
             raise edges_missing(definition)
         return None
+
+    def connected_part(self) -> Converter:
+        """Return a converter of the versions that edges connect, if not all are connected.
+
+        Raise an error if the kind is invalid for another reason.
+        """
+        made = _checks.complete(self, tuple(self._declared.values()))
+        return self._edges.connected_part(made, self.versions)
 
     @property
     def converter(self) -> Converter | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.client import GroupVersionResource
 from polyver.core.plain import Object
-from polyver.kube.objects.webhooks import Webhook
+from polyver.kube.objects.webhooks import CONVERT, Webhook
 
 if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
@@ -121,7 +121,7 @@ class Installation:
     def webhook(self) -> Webhook:
         """The webhook that API servers call to convert objects."""
         certificate = self.inject_ca_from
-        return Webhook(self.namespace, NAME, path="/convert", inject_ca_from=certificate)
+        return Webhook(self.namespace, NAME, path=CONVERT, inject_ca_from=certificate)
 
 
 @dataclass(frozen=True, slots=True)

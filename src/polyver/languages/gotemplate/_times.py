@@ -14,12 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._values import TemplateFailure, type_of
-from polyver.languages.values.durations import nanoseconds
+from polyver.languages.values.durations import duration_text, nanoseconds
 
 __all__ = [
     "DATES",
     "ZERO",
-    "duration_text",
     "formatted",
     "in_zone",
     "parse_time",
@@ -259,32 +258,6 @@ def _zone(offset: str | None, name: str | None) -> timezone:
     if not length:
         return UTC
     return timezone(-length if text[0] == "-" else length)
-
-
-def duration_text(nanos: int) -> str:
-    """Write a duration in nanoseconds as Go does.
-
-    >>> duration_text(3_723_000_000_000), duration_text(1_500_000), duration_text(0)
-    ('1h2m3s', '1.5ms', '0s')
-    """
-    if nanos == 0:
-        return "0s"
-    sign, rest = "-" if nanos < 0 else "", abs(nanos)
-    for unit, length in (("ns", 1), ("µs", 1000), ("ms", 1_000_000)):
-        if rest < length * 1000 and rest < 1_000_000_000:
-            return f"{sign}{_fraction(rest, length)}{unit}"
-    minutes, rest = divmod(rest, 60_000_000_000)
-    hours, minutes = divmod(minutes, 60)
-    front = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
-    return f"{sign}{front}{_fraction(rest, 1_000_000_000)}s"
-
-
-def _fraction(value: int, unit: int) -> str:
-    whole, rest = divmod(value, unit)
-    if not rest:
-        return str(whole)
-    digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0")
-    return f"{whole}.{digits}"
 
 
 DATES = FunctionTable("dates")

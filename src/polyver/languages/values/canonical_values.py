@@ -10,8 +10,19 @@ from calendar import monthrange
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_UP, Context, Decimal, InvalidOperation
+from fractions import Fraction
 
-__all__ = ["InvalidValue", "base64_problem", "micro_time", "quantity", "time"]
+__all__ = [
+    "InvalidValue",
+    "base64_problem",
+    "is_binary_unit",
+    "micro_time",
+    "quantity",
+    "quantity_amount",
+    "quantity_text",
+    "quantity_unit",
+    "time",
+]
 
 
 class InvalidValue(ValueError):
@@ -46,6 +57,8 @@ def quantity(text: str, *, least: Decimal = _NANO) -> str:
     if scale >= least.adjusted() and _is_canonical((digits or "0") + fraction, scale, form):
         return text
     amount = _amount(digits or "0", fraction, form, exponent, least)
+    if form == "binary":
+        amount = min(amount, _MOST)
     return ("-" if sign == "-" and amount else "") + _canonical(amount, form)
 
 
@@ -79,10 +92,9 @@ def _amount(digits: str, fraction: str, form: str, exponent: int, least: Decimal
     number = Decimal(f"{digits}.{fraction or 0}")
     factor = Decimal(2) ** exponent if form == "binary" else Decimal(1).scaleb(exponent)
     try:
-        amount = _EXACT.multiply(number, factor).quantize(least, context=_EXACT)
+        return _EXACT.multiply(number, factor).quantize(least, context=_EXACT)
     except InvalidOperation:
         raise InvalidValue("unable to parse numeric part of quantity") from None
-    return min(amount, _MOST) if form == "binary" else amount
 
 
 def _canonical(amount: Decimal, form: str) -> str:
@@ -110,6 +122,57 @@ _SUFFIXES: Mapping[str, Mapping[int, str]] = {
     "decimal": {exponent: suffix for suffix, exponent in _DECIMAL.items()},
     "binary": {0: ""} | {power: suffix for suffix, power in _BINARY.items()},
 }
+
+
+def quantity_amount(text: str) -> Fraction | None:
+    """Return the number for which a quantity stands; None if the string is not a quantity.
+
+    As in Kubernetes, an amount is a multiple of 1n: other numbers are rounded up.
+
+    >>> str(quantity_amount("1.5Ki")), str(quantity_amount("500m")), quantity_amount("1 Ki")
+    ('1536', '1/2', None)
+    """
+    found = _QUANTITY.fullmatch(text)
+    if found is None or len(text) > _LONGEST:
+        return None
+    sign, zeros, digits, fraction, suffix = found.groups(default="")
+    if not (zeros or digits or fraction):
+        return None
+    try:
+        form, exponent = _interpret(suffix)
+        amount = Fraction(_amount(digits or "0", fraction, form, exponent, _NANO))
+    except InvalidValue:
+        return None
+    return -amount if sign == "-" else amount
+
+
+_LONGEST = 1000
+
+
+def quantity_text(amount: Fraction, *, binary: bool) -> str:
+    """Write a number as a quantity in its canonical form; fractions of 1n are rounded up.
+
+    With `binary`, the suffixes are Ki, Mi, Gi, and so on.
+
+    >>> quantity_text(Fraction(3 * 2**19), binary=True), quantity_text(Fraction(1, 2), binary=True)
+    ('1536Ki', '500m')
+    """
+    nanos = Decimal(-(-abs(amount) * 10**9 // 1))
+    text = _canonical(nanos.scaleb(-9, context=_EXACT), "binary" if binary else "decimal")
+    return f"-{text}" if amount < 0 and text != "0" else text
+
+
+def quantity_unit(suffix: str) -> Fraction | None:
+    """Return the number for which a suffix stands, such as 1024 for Ki; None if there is none."""
+    if suffix in _BINARY:
+        return Fraction(2 ** _BINARY[suffix])
+    return Fraction(10) ** _DECIMAL[suffix] if suffix in _DECIMAL else None
+
+
+def is_binary_unit(suffix: str) -> bool:
+    """Report whether a suffix stands for a power of two, as Ki does."""
+    return suffix in _BINARY
+
 
 _SECONDS = "2006-01-02T15:04:05Z07:00"
 _MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
