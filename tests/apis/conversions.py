@@ -9,7 +9,14 @@ import msgspec
 from hypothesis import note
 from hypothesis import strategies as st
 
-from polyver.apis.conversion import Converter, DeclaredEdge, InvalidRules, Rules, read_conversions
+from polyver.apis.conversion import (
+    Converter,
+    DeclaredEdge,
+    InvalidRule,
+    InvalidRules,
+    Rules,
+    read_conversions,
+)
 from polyver.kube.objects import load_manifests
 from polyver.languages.values.strings import same
 
@@ -208,11 +215,29 @@ def drawn_rules(draw: st.DrawFn, *, depth: int = 0) -> Rules:
         name = draw(st.sampled_from([*_DRAWN, *(_DEEP if depth < 2 else ())]))
         try:
             inside = {**_DRAWN, **_DEEP}[name](rules, one, two, three)
-        except InvalidRules:
+        except (InvalidRule, InvalidRules):
             continue
         if inside is not None:
             inside._rules = draw(drawn_rules(depth=depth + 1))._rules
+        try:
+            rules.block()
+        except (InvalidRule, InvalidRules):  # the cases of `when` are checked last
+            rules._rules.pop()
     return rules
+
+
+def _when(rules: Rules, one: str, other: str, third: str, *, to: list[Any]) -> None:
+    cases = rules.when(one, to=other)
+    cases.case(["allow", None], to=to).const(third, "cron")
+    cases.case(["b:1", 7]).cast(third, "string", "integer")
+    cases.otherwise().each(third).move("a", "b")
+
+
+def _when_a_boolean(rules: Rules, one: str, other: str) -> None:
+    cases = rules.when(one, to=other)
+    cases.case(True, to="=~")
+    cases.case([None, False], to="=")
+    cases.otherwise()
 
 
 def _doubled(value: Any) -> Any:
@@ -255,6 +280,11 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "cel for any value": lambda rules, a, b, _: rules.cel(
         a, b, forward="[self]", back="size(self) == 1 ? self[0] : null"
     ),
+    "default": lambda rules, a, b, _: rules.default(a, b, "a"),
+    "default of an object": lambda rules, a, b, _: rules.default(a, b, {"x": "a"}),
+    "when": lambda rules, a, b, c: _when(rules, a, b, c, to=["Allow", "a"]),
+    "when without mapping": lambda rules, a, b, c: _when(rules, a, b, c, to=["allow", None]),
+    "when a boolean": lambda rules, a, b, _: _when_a_boolean(rules, a, b),
     "convert": lambda rules, a, b, _: rules.convert(a, b, forward=_doubled, back=_halved),
     "keyed": lambda rules, a, b, _: rules.keyed(a, b, key="name", value="value"),
     "keyed by the rest": lambda rules, a, b, _: rules.keyed(a, b, key="name"),
@@ -264,6 +294,11 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "join reversed": lambda rules, a, b, _: rules.reverse().join(a, b, separator=":"),
     "split reversed": lambda rules, a, b, c: rules.reverse().split(a, into=[b, c], separator=":"),
     "keyed reversed": lambda rules, a, b, _: rules.reverse().keyed(a, b, key="name"),
+    "when reversed": lambda rules, a, b, c: _when(rules.reverse(), a, b, c, to=["Allow", None]),
+    "default reversed": lambda rules, a, b, _: rules.reverse().default(a, b, "a"),
+    "cel reversed": lambda rules, a, b, _: rules.reverse().cel(
+        a, b, forward="self + ':1'", back="self.split(':')[0]"
+    ),
     "drop reversed": lambda rules, a, *_: rules.reverse().drop(a),
     "const reversed": lambda rules, a, *_: rules.reverse().const(a, "cron"),
 }

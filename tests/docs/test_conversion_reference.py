@@ -30,7 +30,8 @@ def block(section: str, language: str) -> str:
 
 
 def in_yaml(section: str) -> Converter:
-    [found] = read_conversions(load_manifests(HEAD + block(section, "yaml"), "page"))
+    indented = block(section, "yaml").replace("\n", "\n      ")
+    [found] = read_conversions(load_manifests(HEAD + indented, "page"))
     return Converter(found.group, found.kind, found.versions, found.edges)
 
 

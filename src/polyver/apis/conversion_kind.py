@@ -62,8 +62,9 @@ class ConversionV1Alpha1:
             rules: list[Anything] | None
             """The rules, which work in both directions. Each rule is an object with one key.
 
-            The key is the name of the rule: add, cast, const, drop, duration, each, join, keyed,
-            move, quantity, reverse, scale, split, values, within or wrap. For example:
+            The key is the name of the rule: add, cast, cel, const, default, drop, duration, each,
+            join, keyed, move, quantity, reverse, scale, split, values, when, within or wrap. For
+            example:
             `{move: {from: spec.cronSpec, to: spec.schedule}}`.
             """
 

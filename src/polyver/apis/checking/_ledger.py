@@ -22,10 +22,11 @@ from polyver.apis.checking.schema_paths import (
     show,
 )
 from polyver.apis.conversion import Converter, RuleBlock, positions
+from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import parse_path, pick
-from polyver.apis.conversion.reversal import ReversedRule
+from polyver.apis.conversion.reversal import ReversedRule, unreversed
 from polyver.apis.conversion.rules import (
     CastRule,
     ConstRule,
@@ -180,6 +181,9 @@ def _trace(
 ) -> list[TracedValue]:
     for rule in block.rules:
         for port in rule.ports(back=back)[0]:
+            one, one_back = unreversed(rule, back=back)
+            if place[: len(port)] == port and isinstance(one, WhenRule):
+                return _cases(one, place, target, schema, back=one_back)
             if place[: len(port)] == port:
                 rest = place[len(port) :]
                 return _through(rule, rest, target, schema, back=back)
@@ -206,14 +210,36 @@ def _through(
             return [
                 TracedValue((), carried=f"unless it is {shown(rule.value)}, which {target} implies")
             ]
-        case MoveRule():
+        case MoveRule() | DefaultRule():
             inside = _trace(rule.inside, rest, target, schema, back=back)
-            return [each if each.carried else each.behind(*to[0]) for each in inside]
+            found = [each if each.carried else each.behind(*to[0]) for each in inside]
+            exact = back or bool(rest)
+            is_move = isinstance(rule, MoveRule)
+            return found if is_move else [each.by(rule.name, exact=exact) for each in found]
         case EachRule() | WrapRule() | KeyedRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
             exact = _is_exact(rule, schema, back=back)
             return [TracedValue(path).by(rule.name, exact=exact) for path in to]
+
+
+def _cases(
+    rule: WhenRule, place: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[TracedValue]:
+    """Return the fields to which the cases of a rule write the value of a field."""
+    reads, writes = rule.deciding.ports(back=back)
+    if place[: len(reads[0])] == reads[0]:
+        return [TracedValue(writes[0]).by(rule.name, exact=not rule.maps)]
+    found: list[TracedValue] = []
+    for block in rule.blocks:
+        ports = [path for each in block.rules for path in each.ports(back=back)[0]]
+        if any(place[: len(port)] == port for port in ports):
+            found += _trace(block, place, target, schema, back=back)
+        else:
+            found.append(TracedValue((), carried=f"not in all cases of {rule.name}"))
+    lost = any(each.carried for each in found)
+    made = [each if each.carried else each.by(rule.name, exact=not lost) for each in found]
+    return [*dict.fromkeys(made)]
 
 
 def _items(

@@ -15,6 +15,7 @@ from polyver.apis.checking._findings import ConversionFinding, found
 from polyver.apis.checking._ledger import trace
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, schema_at, show
 from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
+from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.reversal import ReversedRule
@@ -96,9 +97,9 @@ class Fit:
         if isinstance(rule, DropRule) and rule.implied:
             return
         unknown = [*self._unknown(rule)]
-        yield from unknown or self._unfit(rule)
+        yield from unknown or self._misfits(rule)
 
-    def _unfit(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
+    def _misfits(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         match rule:
             case ReversedRule():
                 yield from self.reversed().rule(rule.rule)
@@ -107,13 +108,15 @@ class Fit:
             case DropRule():
                 yield from self._dropped(rule)
             case ConstRule():
-                yield from self._constant(rule)
+                yield from self._constant(rule, rule.at, rule.value)
             case Words():
                 yield from self._words(rule)
             case CastRule() | ScaleRule() | SplitRule():
                 yield from self._scalars(rule)
             case CelRule():
                 yield from self._expressions(rule)
+            case WhenRule() | DefaultRule():
+                yield from self._dependent(rule)
             case MoveRule() | EachRule() | WrapRule() | KeyedRule():
                 yield from self._nested(rule)
 
@@ -135,26 +138,46 @@ class Fit:
             fact = f"a rule drops it, but {other.version} has this field"
             yield self._found("dropped-known", fact, other, rule.at)
 
-    def _constant(self, rule: ConstRule) -> Iterator[ConversionFinding]:
-        schema = schema_at(self.target.schema, rule.at)
-        if schema is not None and not is_valid(schema)(rule.value):
-            fact = f"const writes {shown(rule.value)}, which the schema refuses"
-            yield self._found("value", fact, self.target, rule.at)
+    def _constant(
+        self, rule: ConversionRule, path: Place, value: Any
+    ) -> Iterator[ConversionFinding]:
+        schema = schema_at(self.target.schema, path)
+        if schema is not None and not is_valid(schema)(value):
+            fact = f"{rule.name} writes {shown(value)}, which the schema refuses"
+            yield self._found("value", fact, self.target, path)
 
     def _words(self, rule: Words) -> Iterator[ConversionFinding]:
-        sides = ((self.source, rule.source, [*rule.words]),)
-        for side, path, words in (*sides, (self.target, rule.target, [*rule.words.values()])):
-            schema = schema_at(side.schema, path)
-            if schema is None:
-                continue
-            for word in words:
-                if not is_valid(schema)(word):
-                    fact = f"values writes {shown(word)}, which the schema refuses"
-                    yield self._found("value", fact, side, path)
-            for each in schema.get("enum") or ():
-                if each not in words:
-                    fact = f"values does not map {shown(each)}"
-                    yield self._found("unmapped", fact, side, path)
+        yield from self._mapped(rule, self.source, rule.source, [*rule.words])
+        yield from self._mapped(rule, self.target, rule.target, [*rule.words.values()])
+
+    def _mapped(
+        self, rule: ConversionRule, side: Side, path: Place, words: Sequence[Any]
+    ) -> Iterator[ConversionFinding]:
+        schema = schema_at(side.schema, path)
+        if schema is None:
+            return
+        for word in words:
+            if not is_valid(schema)(word):
+                fact = f"{rule.name} writes {shown(word)}, which the schema refuses"
+                yield self._found("value", fact, side, path)
+        for each in schema.get("enum") or ():
+            if each not in words:
+                fact = f"{rule.name} does not map {shown(each)}"
+                yield self._found("unmapped", fact, side, path)
+
+    def _dependent(self, rule: WhenRule | DefaultRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, DefaultRule):
+            yield from self._constant(rule, rule.target, rule.value)
+            yield from self._nested(rule)
+            return
+        if rule.maps:
+            for side, path, back in (
+                (self.source, rule.source, False),
+                (self.target, rule.target, True),
+            ):
+                yield from self._mapped(rule, side, path, rule.known(back=back))
+        for each in (each for block in rule.blocks for each in block.rules):
+            yield from self.rule(each)
 
     def _scalars(self, rule: CastRule | ScaleRule | SplitRule) -> Iterator[ConversionFinding]:
         if isinstance(rule, SplitRule):
@@ -195,7 +218,7 @@ class Fit:
             yield self._found("type", fact, side, path)
 
     def _nested(
-        self, rule: MoveRule | EachRule | WrapRule | KeyedRule
+        self, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule
     ) -> Iterator[ConversionFinding]:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         wrong = [*_shapes(rule, one, other, self.kind)]
@@ -211,7 +234,7 @@ class Fit:
         for each in rule.inside.rules:
             yield from inside.rule(each)
 
-    def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
+    def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule) -> Fit:
         """Return a `Fit` that compares the rules inside of a rule.
 
         The paths of the inner rules begin at the two paths of the outer rule.
@@ -352,6 +375,11 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
         case Words():
             yield from _misfit_values(fit, rule, fit.source, rule.source, [*rule.words])
             yield from _misfit_values(fit, rule, fit.target, rule.target, [*rule.words.values()])
+        case WhenRule():
+            yield from _misfit_cases(fit, rule)
+        case DefaultRule():
+            yield from _misfit_values(fit, rule, fit.target, rule.target, [rule.value])
+            yield from _passed_on(fit, rule)
         case MoveRule() | EachRule() | WrapRule() | KeyedRule():
             yield from _passed_on(fit, rule)
 
@@ -368,8 +396,18 @@ def _misfit_values(
             yield _found(fit, here, fact)
 
 
+def _misfit_cases(fit: Fit, rule: WhenRule) -> Iterator[ConversionFinding]:
+    """Check the types of the values that decide the cases, and the rules of the cases."""
+    yield from _misfit_values(fit, rule, fit.source, rule.source, rule.known(back=False))
+    yield from _misfit_values(fit, rule, fit.target, rule.target, rule.known(back=True))
+    if not rule.maps:
+        yield from _passed_on(fit, rule.deciding)
+    for each in (each for block in rule.blocks for each in block.rules):
+        yield from _problems(fit, each)
+
+
 def _passed_on(
-    fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
+    fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule
 ) -> Iterator[ConversionFinding]:
     """Yield findings for the rules inside of a rule, and for the value that it copies.
 

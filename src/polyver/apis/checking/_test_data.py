@@ -12,6 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from polyver.apis.conversion import Converter, RuleBlock
+from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByFunctions, ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path
@@ -67,6 +68,10 @@ def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]
         yield from _fields(rule.rule, back=not back)
     elif isinstance(rule, TypedRule):
         yield from zip(paths, rule.schemas(back=back), strict=True)
+    elif isinstance(rule, WhenRule):
+        yield rule.deciding.ports(back=back)[0][0], {**_ANYTHING}
+        for each in (each for block in rule.blocks for each in block.rules):
+            yield from _fields(each, back=back)
     elif isinstance(rule, SplitRule) and back:
         yield from ((path, {"type": kind}) for path, kind in zip(paths, rule.types, strict=True))
     else:
@@ -80,7 +85,7 @@ def _kind(rule: ConversionRule, *, back: bool) -> Schema:
             kind = {"type": rule.target_type if back else rule.source_type}
         case SplitRule():
             kind = {"type": "string"}
-        case MoveRule() if rule.inside.rules:
+        case MoveRule() | DefaultRule() if rule.inside.rules:
             kind = _inside(rule.inside, back=back)
         case EachRule():
             kind = {"type": "array", "items": _inside(rule.inside, back=back)}
@@ -134,8 +139,7 @@ def words_of(converter: Converter) -> list[Any]:
 def _block(block: RuleBlock) -> Iterator[Any]:
     for rule in block.rules:
         yield from _rule(rule)
-        inside = getattr(rule, "inside", None)
-        if inside is not None:
+        for inside in rule.blocks:
             yield from _block(inside)
 
 
@@ -143,14 +147,12 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
     match rule:
         case ReversedRule():
             yield from _rule(rule.rule)
-        case TypedRule():
+        case TypedRule() | CelRule() | WhenRule():
             yield from rule.samples()
         case ValuesRule():
             yield from (*rule.words, *rule.words.values())
-        case ConstRule():
+        case ConstRule() | DefaultRule():
             yield rule.value
-        case CelRule():
-            yield from (*rule.forward.literals, *rule.back.literals)
         case FunctionRule():
             yield from (*_function(rule.forward), *_function(rule.back))
         case CastRule():

@@ -12,6 +12,7 @@ from typing import Any
 
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, show
 from polyver.apis.conversion import DeclaredConversion, DeclaredEdge, RuleBlock
+from polyver.apis.conversion.case_rules import WhenRule
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import ConversionRule, DropRule
@@ -128,7 +129,7 @@ def _rule_problems(ends: _Ends, rule: ConversionRule, written: Any) -> Iterator[
     if isinstance(rule, ReversedRule):
         yield from _rule_problems(_Ends(ends.target, ends.source), rule.rule, part)
         return
-    missing = [*ends.missing(rule)]
+    missing = [*ends.missing(rule.deciding if isinstance(rule, WhenRule) else rule)]
     for each in missing:
         at = show((*each.end.at, *each.path))
         fact = f"{name} writes {at}, but {each.end.version} has no such field"
@@ -136,6 +137,10 @@ def _rule_problems(ends: _Ends, rule: ConversionRule, written: Any) -> Iterator[
         yield part.error(fact, *_key(part.value, each), hint=hint)
     if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):
         yield from _problems(ends.inside(rule), rule.inside, part)
+    if isinstance(rule, WhenRule):
+        for place, case in enumerate(rule.cases):
+            yield from _problems(ends, case.block, part.part("cases", place))
+        yield from _problems(ends, rule.otherwise.block, part.part("otherwise"))
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:

@@ -363,8 +363,7 @@ def _fits(
     rule: ConversionRule, source: StructuralSchema | None, target: StructuralSchema | None
 ) -> bool:
     named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
-    inside: RuleBlock | None = getattr(rule, "inside", None)
-    return all(has_path(*each) for each in named) and (inside is None or inside.fits)
+    return all(has_path(*each) for each in named) and all(each.fits for each in rule.blocks)
 
 
 def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:

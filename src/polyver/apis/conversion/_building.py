@@ -15,6 +15,7 @@ from typing import Any
 
 from polyver.apis.conversion._block import FieldClaims, RuleBlock
 from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE
+from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, parse_path
 from polyver.apis.conversion.reversal import ReversedRule
@@ -37,6 +38,7 @@ from polyver.apis.conversion.value_rules import (
     names_of,
 )
 from polyver.apis.conversion.values import TYPES, Type
+from polyver.apis.conversion.when_building import WhenRules
 from polyver.core import listed
 from polyver.languages import cel
 from polyver.languages.values.names import label_key_problems
@@ -62,7 +64,7 @@ class Rules:
         self._place = place
         self.reading = ""
         """The file and line of the rule that is read from YAML; empty for calls from Python."""
-        self._rules: list[tuple[ConversionRule, Rules | None]] = []
+        self._rules: list[tuple[ConversionRule, Rules | WhenRules | None]] = []
         self._claims = FieldClaims()
 
     def move(self, source: str, target: str) -> None:
@@ -261,6 +263,38 @@ class Rules:
         """
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
+    def default(self, source: str, target: str, value: Any) -> None:
+        """Add a rule for a field whose absence in the first version means a value in the second.
+
+        An object without the field gets this value in the second version. If the field has this
+        value in the second version, the first version does not have the field.
+        """
+        if value is None:
+            raise InvalidRule("default needs a value")
+        paths = self._deciding("default", source, target)
+        self._add(DefaultRule(*paths, RuleBlock(), value))
+
+    def when(self, source: str, *, to: str = "") -> WhenRules:
+        """Add rules that depend on the value of a field, the deciding field.
+
+        The deciding field has the path `to` in the second version; by default the path `source`,
+        as in the first. Return an empty `WhenRules`, to which the caller adds the cases.
+        """
+        cases = WhenRules(lambda: Rules(root=self._root))
+        self._add(WhenRule(*self._deciding("when", source, to or source)), cases)
+        return cases
+
+    def _deciding(self, name: str, source: str, target: str) -> tuple[Path, Path]:
+        """Parse the paths of a rule that may write a value although it reads none.
+
+        In whole objects, such a rule is run only if the object has the top-level field around it.
+        """
+        one, other = self._path(source), self._path(target)
+        if self._root and one[0] != other[0]:
+            fact = f"{source} and {target} of {name} are in different top-level fields"
+            raise InvalidRule(fact, hint="use fields inside the same top-level field, such as spec")
+        return one, other
+
     def cel(self, source: Fields, target: Fields, *, forward: str, back: str) -> None:
         """Add a rule that computes values by CEL expressions, one for each direction.
 
@@ -308,7 +342,7 @@ class Rules:
         self._add(rule, inside)
         return inside
 
-    def _add(self, rule: ConversionRule, inside: Rules | None = None) -> None:
+    def _add(self, rule: ConversionRule, inside: Rules | WhenRules | None = None) -> None:
         self._claims.add(rule)
         self._rules.append((replace(rule, place=self.reading or _caller()), inside))
 
@@ -350,7 +384,7 @@ class _ReversedRules(Rules):
         super().__init__(root=rules._root)
         self._whole = rules
 
-    def _add(self, rule: ConversionRule, inside: Rules | None = None) -> None:
+    def _add(self, rule: ConversionRule, inside: Rules | WhenRules | None = None) -> None:
         self._whole._add(ReversedRule(rule), inside)
 
 
@@ -366,11 +400,14 @@ def _expression(name: str, text: str, *, to: ValueSide) -> cel.ValueExpression:
     return made
 
 
-def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
+def _completed(rule: ConversionRule, inside: Rules | WhenRules | None) -> ConversionRule:
     if inside is None:
         return rule
     if isinstance(rule, ReversedRule):
         return replace(rule, rule=_completed(rule.rule, inside))
+    if isinstance(inside, WhenRules):
+        assert isinstance(rule, WhenRule)
+        return inside.completed(rule)
     block = inside.block()
     if not isinstance(rule, EachRule):
         return replace(rule, inside=block)  # type: ignore[call-arg]

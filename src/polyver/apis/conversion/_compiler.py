@@ -375,11 +375,19 @@ class _RuleWriter:
         made = [self._out.fresh("w") for _ in self.paths]
         run = self._out.keep("lossless", lossless(self.rule, back=self.block.back))
         missing = " and ".join(f"{value} is M" for value in self.values)
+        condition = ""
+        if self.rule.constant is not None:
+            # The rule may write a value although it reads none.
+            if self.anchor:
+                self._out.line(f"if not {self.anchor} and not ({missing}): raise Unusual")
+                condition = f"{self.anchor} and "
+            missing = f"not {self.anchor}" if self.anchor else "False"
         self._out.line(f"if {missing}: {' = '.join(made)} = M")
         self._out.line("else:")
         self._out.indent += 1
         for value in self.values:
             self._out.line(f"if type({value}) is Raw: {value} = decode({value})")
+            self._out.line(f"elif type({value}) in (dict, list): {value} = plain({value})")
         found = self._out.fresh("f")
         self._out.line(f"{found} = {run}({', '.join(self.values)})")
         self._out.line(f"if {found} is None: {self._interpreted(made)}")
@@ -387,7 +395,7 @@ class _RuleWriter:
         self._out.line(f"else: {unpacked}")
         self._out.indent -= 1
         if hit := self._hit():
-            self._out.line(f"if L and ({hit}): {self._interpreted(made)}")
+            self._out.line(f"if {condition}L and ({hit}): {self._interpreted(made)}")
         self._write(made)
 
     def _nested(self) -> None:

@@ -32,18 +32,18 @@ from polyver.languages.values.strings import same
 if TYPE_CHECKING:
     from polyver.apis.conversion._block import RuleBlock
 
-__all__ = ["EachRule", "KeyedRule", "MoveRule", "WrapRule"]
+__all__ = ["EachRule", "KeyedRule", "MoveRule", "NestedRule", "WrapRule"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Nested(SingleFieldRule):
+class NestedRule(SingleFieldRule):
     """Base class of rules that convert the fields inside of a value by a block of further rules."""
 
     inside: RuleBlock
 
     @property
-    def calls_functions(self) -> bool:
-        return self.inside.calls_functions
+    def blocks(self) -> Sequence[RuleBlock]:
+        return (self.inside,)
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -67,7 +67,7 @@ class _Nested(SingleFieldRule):
 
 
 @dataclass(frozen=True, eq=False)
-class MoveRule(_Nested):
+class MoveRule(NestedRule):
     """Moves a field to another path, or keeps its path and converts the fields inside of it.
 
     If the value of the field is an object, `inside` has the rules for the fields of this object.
@@ -89,7 +89,7 @@ class MoveRule(_Nested):
 
 
 @dataclass(frozen=True, eq=False)
-class WrapRule(_Nested):
+class WrapRule(NestedRule):
     """Converts a single value to a list with this value as the first item, and back.
 
     The version `from` has the single value, and the version `to` has the list.
@@ -156,7 +156,7 @@ def _first(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class EachRule(_Nested):
+class EachRule(NestedRule):
     """Converts each item of a list, or each value of a map, by the same inner rules."""
 
     name: ClassVar[str] = "each"
@@ -265,7 +265,7 @@ class EachRule(_Nested):
 
 
 @dataclass(frozen=True, eq=False)
-class KeyedRule(_Nested):
+class KeyedRule(NestedRule):
     """Converts a list in the version `from` to a map in the version `to`, and back.
 
     The field `key` of a list item becomes the key in the map.

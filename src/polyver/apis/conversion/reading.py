@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules
-from polyver.apis.conversion.paths import InvalidFieldPath
+from polyver.apis.conversion.case_rules import WhenRule
+from polyver.apis.conversion.paths import InvalidFieldPath, parse_path
+from polyver.apis.conversion.values import MISSING
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.kube.objects import Document, objects_of
 from polyver.kube.objects.codec import prepare
@@ -188,6 +190,11 @@ def read_rules(holder: Document, rules: Rules) -> None:
     found = value.get("rules") if isinstance(value, Mapping) else None
     for number in range(len(found or ())):
         _read_rule(holder.part("rules", number), rules)
+    try:
+        rules.block()
+    except InvalidRules as error:
+        written: Any = holder.part("rules", error.rule)
+        raise written.error(error.fact, *written.value, hint=error.hint) from None
 
 
 def _read_rule(part: Document, rules: Rules) -> None:
@@ -286,6 +293,27 @@ class _Each(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
     rules: list[Any] = []
 
 
+class _Default(_FromTo):
+    value: Any
+
+
+class _Case(Struct, rename={"value": "is", "target": "as"}, forbid_unknown_fields=True):
+    value: Any
+    target: Any = MISSING
+    rules: list[Any] = []
+
+
+class _Otherwise(Struct, forbid_unknown_fields=True):
+    rules: list[Any] = []
+
+
+class _When(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
+    source: str
+    cases: list[_Case]
+    target: str = ""
+    otherwise: _Otherwise | None = None
+
+
 class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
     source: str | dict[str, str]
     target: str | dict[str, str]
@@ -294,7 +322,8 @@ class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fie
 
 
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
-prepare(_Duration, _Quantity, _Join, _Cel)
+prepare(_Duration, _Quantity, _Join)
+prepare(_Cel, _Default, _When)
 
 
 def _move(part: Document, rules: Rules) -> None:
@@ -390,6 +419,21 @@ def _cel(part: Document, rules: Rules) -> None:
     rules.cel(found.source, found.target, forward=found.forward, back=found.back)
 
 
+def _default(part: Document, rules: Rules) -> None:
+    found = part.read(_Default)
+    rules.default(found.source, found.target, found.value)
+
+
+def _when(part: Document, rules: Rules) -> None:
+    found = part.read(_When)
+    made = rules.when(found.source, to=found.target)
+    for number, case in enumerate(found.cases):
+        read_rules(part.part("cases", number), made.case(case.value, to=case.target))
+    if found.otherwise is not None:
+        read_rules(part.part("otherwise"), made.otherwise())
+    made.completed(WhenRule(parse_path(found.source), parse_path(found.target or found.source)))
+
+
 def _each(part: Document, rules: Rules) -> None:
     found = part.read(_Each)
     read_rules(part, rules.each(found.at, to=found.target, key=found.key))
@@ -405,6 +449,7 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "cast": _cast,
     "cel": _cel,
     "const": _const,
+    "default": _default,
     "drop": _drop,
     "duration": _duration,
     "each": _each,
@@ -416,6 +461,7 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "scale": _scale,
     "split": _split,
     "values": _values,
+    "when": _when,
     "within": _within,
     "wrap": _wrap,
 }

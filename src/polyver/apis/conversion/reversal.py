@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyver.apis.conversion._delta import Guard, Lost
 from polyver.apis.conversion.paths import Path
 from polyver.apis.conversion.rules import ConversionRule, Ports
 from polyver.kube.objects.schema.structure import StructuralSchema
+
+if TYPE_CHECKING:
+    from polyver.apis.conversion._block import RuleBlock
 
 __all__ = ["ReversedRule", "unreversed"]
 
@@ -38,12 +41,16 @@ class ReversedRule(ConversionRule):
         return getattr(self.rule, "inside", None)
 
     @property
-    def constant(self) -> Path | None:
-        return self.rule.constant
+    def blocks(self) -> Sequence[RuleBlock]:
+        return self.rule.blocks
 
     @property
     def calls_functions(self) -> bool:
         return self.rule.calls_functions
+
+    @property
+    def constant(self) -> Path | None:
+        return self.rule.constant
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None

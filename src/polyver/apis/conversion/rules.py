@@ -8,10 +8,10 @@ value. So polyver detects the loss, and preserves the original value in the obje
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyver.apis.conversion._delta import Guard, Lost, was
 from polyver.apis.conversion.paths import Path, show_path
@@ -20,6 +20,9 @@ from polyver.core import PolyverError
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
+
+if TYPE_CHECKING:
+    from polyver.apis.conversion._block import RuleBlock
 
 __all__ = [
     "CastRule",
@@ -62,12 +65,17 @@ class ConversionRule(ABC):
         """The fields of the version `to` that this rule converts. No other rule may use them."""
 
     @property
+    def blocks(self) -> Sequence[RuleBlock]:
+        """The blocks of rules inside of this rule."""
+        return ()
+
+    @property
     def calls_functions(self) -> bool:
         """True if the rule, or a rule inside of it, calls functions of users.
 
         A call of such a function may take any time, or never end.
         """
-        return False
+        return any(block.calls_functions for block in self.blocks)
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """Return the paths that the rule reads, and the paths that it writes.

@@ -132,6 +132,10 @@ class CelRule(ComputedRule):
     back: cel.ValueExpression
     name: ClassVar[str] = "cel"
 
+    def samples(self) -> Sequence[Any]:
+        """Return the constants in the expressions, for test data."""
+        return [*self.forward.literals, *self.back.literals]
+
     def _computed(self, value: Any, writes: ValueSide, *, back: bool) -> Ports:
         expression = self.back if back else self.forward
         try:
