@@ -36,6 +36,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.values import MISSING, fits_64_bits
 from polyver.core.plain import Object, Schema
@@ -216,7 +217,7 @@ def _through(
             exact = back or bool(rest)
             is_move = isinstance(rule, MoveRule)
             return found if is_move else [each.by(rule.name, exact=exact) for each in found]
-        case EachRule() | WrapRule() | KeyedRule():
+        case EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
             exact = _is_exact(rule, schema, back=back)
@@ -243,7 +244,7 @@ def _cases(
 
 
 def _items(
-    rule: EachRule | WrapRule | KeyedRule,
+    rule: EachRule | WrapRule | KeyedRule | RenameKeysRule,
     rest: Place,
     to: Place,
     target: str,
@@ -263,10 +264,30 @@ def _items(
         return [e if e.carried else e.behind(*around).by("wrap", exact=not back) for e in found]
     if isinstance(rule, KeyedRule):
         return _keyed(rule, rest, to, target, schema, back=back)
+    if isinstance(rule, RenameKeysRule):
+        return _renamed(rule, rest, to, target, schema, back=back)
     if not rest:
         return [TracedValue(to)]
     found = _trace(rule.inside, rest[1:], target, schema, back=back)
     return [each if each.carried else each.behind(*to, rest[0]) for each in found]
+
+
+def _renamed(
+    rule: RenameKeysRule,
+    rest: Place,
+    to: Place,
+    target: str,
+    schema: Schema | None,
+    *,
+    back: bool,
+) -> list[TracedValue]:
+    if not rest:
+        return [TracedValue(to).by(rule.name, exact=False)]
+    key = rule.renamed(rest[0], back=back) if isinstance(rest[0], str) else rest[0]
+    if key is None:
+        return [TracedValue((), carried=f"{target} has no such key")]
+    found = _trace(rule.inside, rest[1:], target, schema, back=back)
+    return [e if e.carried else e.behind(*to, key).by(rule.name, exact=False) for e in found]
 
 
 def _keyed(

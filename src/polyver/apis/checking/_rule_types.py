@@ -17,7 +17,7 @@ from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, 
 from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
-from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, NestedRule, WrapRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
@@ -28,6 +28,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.value_rules import CelRule
 from polyver.apis.definition import Definition
@@ -117,7 +118,7 @@ class Fit:
                 yield from self._expressions(rule)
             case WhenRule() | DefaultRule():
                 yield from self._dependent(rule)
-            case MoveRule() | EachRule() | WrapRule() | KeyedRule():
+            case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
                 yield from self._nested(rule)
 
     def _unknown(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
@@ -217,9 +218,7 @@ class Fit:
             fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
-    def _nested(
-        self, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule
-    ) -> Iterator[ConversionFinding]:
+    def _nested(self, rule: NestedRule) -> Iterator[ConversionFinding]:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         wrong = [*_shapes(rule, one, other, self.kind)]
         yield from wrong
@@ -234,7 +233,7 @@ class Fit:
         for each in rule.inside.rules:
             yield from inside.rule(each)
 
-    def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule) -> Fit:
+    def inside(self, rule: NestedRule) -> Fit:
         """Return a `Fit` that compares the rules inside of a rule.
 
         The paths of the inner rules begin at the two paths of the outer rule.
@@ -245,6 +244,8 @@ class Fit:
         elif isinstance(rule, KeyedRule):
             one = one.inside(ITEM, rule.value) if rule.value else one.inside(ITEM)
             other = other.inside(VALUE)
+        elif isinstance(rule, RenameKeysRule):
+            one, other = one.inside(VALUE), other.inside(VALUE)
         elif isinstance(rule, EachRule):
             one, other = (_unnamed(each) for each in (one, other))
         return replace(self, source=one, target=other)
@@ -261,6 +262,8 @@ def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator
         expected = ((other, ["array"]),)
     elif isinstance(rule, KeyedRule):
         expected = ((one, ["array"]), (other, ["object"]))
+    elif isinstance(rule, RenameKeysRule):
+        expected = ((one, ["object"]), (other, ["object"]))
     elif isinstance(rule, EachRule):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
     if isinstance(rule, EachRule) and {_type(one), _type(other)} == {"array", "object"}:
@@ -380,7 +383,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
         case DefaultRule():
             yield from _misfit_values(fit, rule, fit.target, rule.target, [rule.value])
             yield from _passed_on(fit, rule)
-        case MoveRule() | EachRule() | WrapRule() | KeyedRule():
+        case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
             yield from _passed_on(fit, rule)
 
 
@@ -406,9 +409,7 @@ def _misfit_cases(fit: Fit, rule: WhenRule) -> Iterator[ConversionFinding]:
         yield from _problems(fit, each)
 
 
-def _passed_on(
-    fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule
-) -> Iterator[ConversionFinding]:
+def _passed_on(fit: Fit, rule: NestedRule) -> Iterator[ConversionFinding]:
     """Yield findings for the rules inside of a rule, and for the value that it copies.
 
     A copied value has a finding if the field in the one version and the field in the other version

@@ -267,6 +267,20 @@ class _Join(_FromTo):
     separator: str
 
 
+class _Pattern(Struct, rename={"source": "from"}, forbid_unknown_fields=True):
+    source: str
+    pattern: str
+    into: dict[str, str]
+    types: dict[str, str] = {}
+
+
+class _RenameKeys(Struct, rename={"words": "map", "target": "as"}, forbid_unknown_fields=True):
+    at: str
+    words: dict[str, str]
+    target: str = ""
+    rules: list[Any] = []
+
+
 class _Keyed(_FromTo):
     key: str
     value: str = ""
@@ -322,7 +336,7 @@ class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fie
 
 
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
-prepare(_Duration, _Quantity, _Join)
+prepare(_Duration, _Quantity, _Join, _Pattern, _RenameKeys)
 prepare(_Cel, _Default, _When)
 
 
@@ -349,10 +363,15 @@ def _wrap(part: Document, rules: Rules) -> None:
 
 def _values(part: Document, rules: Rules) -> None:
     found = part.read(_Values)
-    for key in found.words:
+    _check_keys(part, found.words)
+    rules.values(found.at, found.words, to=found.target)
+
+
+def _check_keys(part: Document, words: Mapping[str, Any]) -> None:
+    """Raise an error if a key of `map` is not a string in YAML."""
+    for key in words:
         if not part.key_was_text("map", key):
             raise part.error(f"{key} is not a string", "map", key, hint="put it in quotes")
-    rules.values(found.at, found.words, to=found.target)
 
 
 def _cast(part: Document, rules: Rules) -> None:
@@ -390,6 +409,22 @@ def _quantity(part: Document, rules: Rules) -> None:
 def _join(part: Document, rules: Rules) -> None:
     found = part.read(_Join)
     rules.join(found.source, found.target, separator=found.separator)
+
+
+def _pattern(part: Document, rules: Rules) -> None:
+    found = part.read(_Pattern)
+    rules.pattern(
+        found.source,
+        found.pattern,
+        into=found.into,
+        types=found.types,  # type: ignore[arg-type]
+    )
+
+
+def _rename_keys(part: Document, rules: Rules) -> None:
+    found = part.read(_RenameKeys)
+    _check_keys(part, found.words)
+    read_rules(part, rules.rename_keys(found.at, found.words, to=found.target))
 
 
 def _reverse(part: Document, rules: Rules) -> None:
@@ -456,7 +491,9 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "join": _join,
     "keyed": _keyed,
     "move": _move,
+    "pattern": _pattern,
     "quantity": _quantity,
+    "rename_keys": _rename_keys,
     "reverse": _reverse,
     "scale": _scale,
     "split": _split,
