@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.apis.conversions import check_compiled, converter, crontab, of
 from tests.apis.test_rules import OTHER, carry, edge
 
-from polyver.apis.checking import ledger
+from polyver.apis.checking import ledger, rule_place
 from polyver.apis.conversion import Rules
 from polyver.languages.values.canonical_values import quantity_amount, quantity_text
 from polyver.languages.values.durations import duration_text, nanoseconds, short_duration
@@ -220,6 +220,23 @@ def test_rules_can_be_reversed_in_python() -> None:
     known = edge(rules)
     old = crontab("v1", image=["x"], old={"a": 1})
     assert known.convert(old, "v2") == crontab("v2", images="x", new={"b": 1})
+
+
+def test_a_finding_names_the_line_of_a_rule_inside_of_a_reversed_rule() -> None:
+    text = (
+        CONVERSION.partition("    - duration")[0]
+        + """\
+    - reverse:
+        within:
+          at: spec.a
+          rules:
+          - move: {from: x, to: z}
+"""
+    )
+    schemas = {"v1": of(spec=of(a=of(z=WHOLE))), "v2": of(spec=of(a=of(x=TEXT)))}
+    known = converter(text, schemas)
+    assert rule_place(known, ["v1", "v2"], "spec.a.z", "v1").startswith("conversion.yaml:16,")
+    assert rule_place(known, ["v1", "v2"], "spec.a.x", "v2").startswith("conversion.yaml:16,")
 
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1))
