@@ -109,6 +109,23 @@ def test_a_recovered_change_passes_the_check_on_generated_objects(name: str) -> 
             },
         ),
         (
+            fields(timeout=TEXT),
+            fields(timeoutSeconds=WHOLE),
+            {"duration": {"from": "spec.timeout", "to": "spec.timeoutSeconds", "unit": "s"}},
+        ),
+        (
+            fields(idleMillis={"type": "number"}),
+            fields(idle=TEXT),
+            {
+                "duration": {
+                    "from": "spec.idleMillis",
+                    "to": "spec.idle",
+                    "unit": "ms",
+                    "types": ["number", "string"],
+                }
+            },
+        ),
+        (
             fields(port=TEXT),
             fields(port=WHOLE),
             {"cast": {"at": "spec.port", "from": "string", "to": "integer"}},

@@ -16,6 +16,7 @@ from polyver.apis.suggesting._fields import SchemaField, fields_of
 from polyver.apis.suggesting._matching import match_fields
 from polyver.apis.suggesting._relations import (
     Relation,
+    duration_unit,
     enum_pairs,
     item_key,
     relation,
@@ -133,8 +134,8 @@ class _Draft:
                 return "values", {**at, "map": enum_pairs(one, other)}, ()
             case Relation.CAST:
                 return "cast", {**at, "from": one.shape, "to": other.shape}, ()
-            case Relation.SCALE:
-                return "scale", both | _scale(one, other), ()
+            case Relation.SCALE | Relation.DURATION:
+                return pair.relation.name.lower(), both | _units(one, other), ()
             case Relation.WRAP:
                 return "wrap", both, self._inside(one.schema, other.inner)
             case Relation.KEYED:
@@ -207,9 +208,13 @@ def _split_rule(pair: SplitPair) -> SuggestedRule:
     return SuggestedRule("split", arguments, _SPLIT, reason, pair.one.path, pair.into[0].path)
 
 
-def _scale(one: SchemaField, other: SchemaField) -> dict[str, Any]:
+def _units(one: SchemaField, other: SchemaField) -> dict[str, Any]:
+    """Return the arguments of the rules scale and duration, except the paths."""
     factor = scale_factor(one, other)
-    assert factor is not None
+    if factor is None:
+        types = [one.shape, other.shape]
+        usual = types == ["string", "integer"]
+        return {"unit": duration_unit(one, other)} | ({} if usual else {"types": types})
     whole = factor.denominator == 1
     made: dict[str, Any] = {"factor": factor.numerator if whole else str(factor)}
     if (one.shape, other.shape) != ("integer", "integer"):

@@ -11,7 +11,7 @@ from polyver.apis.suggesting._fields import SCALARS, SchemaField, shape_of_field
 from polyver.apis.suggesting._words import unit_of, words_alike, words_of_name
 from polyver.core.plain import Schema
 
-__all__ = ["Relation", "enum_pairs", "item_key", "relation", "scale_factor"]
+__all__ = ["Relation", "duration_unit", "enum_pairs", "item_key", "relation", "scale_factor"]
 
 
 class Relation(Enum):
@@ -21,10 +21,19 @@ class Relation(Enum):
     VALUES = "other words in the enum"
     SCALE = "other unit"
     CAST = "other type"
+    DURATION = "a duration and a number of units"
     WRAP = "single value and list"
     KEYED = "list and map"
 
 
+_DURATION_UNITS: Final = {
+    Fraction(1, 10**9): "ns",
+    Fraction(1, 10**6): "us",
+    Fraction(1, 1000): "ms",
+    Fraction(1): "s",
+    Fraction(60): "m",
+    Fraction(3600): "h",
+}
 _ANY_KEYS: Final = ("object", "open", "map")
 _KEY_NAMES: Final = ("name", "key", "id")
 
@@ -47,13 +56,12 @@ def _of_scalars(one: SchemaField, other: SchemaField) -> Relation | None:
     if scale_factor(one, other) is not None:
         return Relation.SCALE
     if one.shape != other.shape:
-        # A string and a number with a unit, such as "5m" and 300, need more than a cast.
+        if duration_unit(one, other):
+            return Relation.DURATION
+        # A string and a number with a unit, such as "1Gi" and 1024, need more than a cast.
         units = unit_of(one.words), unit_of(other.words)
-        return (
-            None
-            if units[0] != units[1] and "string" in (one.shape, other.shape)
-            else (Relation.CAST)
-        )
+        is_text = "string" in (one.shape, other.shape)
+        return None if units[0] != units[1] and is_text else Relation.CAST
     return Relation.VALUES if enum_pairs(one, other) else Relation.SAME
 
 
@@ -86,6 +94,19 @@ def scale_factor(one: SchemaField, other: SchemaField) -> Fraction | None:
         return None
     factor = units[0][2] / units[1][2]
     return None if factor == 1 else factor
+
+
+def duration_unit(one: SchemaField, other: SchemaField) -> str:
+    """Return the unit of the rule duration, for a string and a number with a unit in its name.
+
+    Return "" if the two fields do not have such a form.
+    """
+    text, number = (one, other) if one.shape == "string" else (other, one)
+    unit = unit_of(number.words)
+    if text.shape != "string" or number.shape not in ("integer", "number") or unit is None:
+        return ""
+    is_plain = unit_of(text.words) is None and "enum" not in text.schema
+    return _DURATION_UNITS.get(unit[2], "") if is_plain and unit[1] == "time" else ""
 
 
 def enum_pairs(one: SchemaField, other: SchemaField) -> dict[str, str]:

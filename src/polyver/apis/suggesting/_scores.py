@@ -28,6 +28,7 @@ _FACTORS: Final[Mapping[Relation, float]] = {
     Relation.SAME: 1.0,
     Relation.VALUES: 1.0,
     Relation.SCALE: 1.0,
+    Relation.DURATION: 0.95,
     Relation.CAST: 0.85,
     Relation.WRAP: 0.95,
     Relation.KEYED: 0.95,
@@ -76,7 +77,7 @@ def score_pair(
 def _name(one: SchemaField, other: SchemaField, vocabulary: Vocabulary, related: Relation) -> float:
     """Compare the names; the name of the object around a field may be part of a name."""
     words, others = one.words, other.words
-    if related is Relation.SCALE:
+    if related in (Relation.SCALE, Relation.DURATION):
         words, others = (tuple((unit_of(each) or (each,))[0]) for each in (words, others))
     best = vocabulary.alike(words, others)
     if best == 1 and _is_frequent(one, other, vocabulary):
