@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from polyver.apis.checking.schema_paths import (
@@ -180,17 +181,22 @@ def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> lis
 def _trace(
     block: RuleBlock, place: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    for rule in block.rules:
-        for port in rule.ports(back=back)[0]:
+    readers = _readers(block, back=back)
+    for size in range(1, len(place) + 1):
+        if (rule := readers.get(place[:size])) is not None:
             one, one_back = unreversed(rule, back=back)
-            if place[: len(port)] == port and isinstance(one, WhenRule):
+            if isinstance(one, WhenRule):
                 return _cases(one, place, target, schema, back=one_back)
-            if place[: len(port)] == port:
-                rest = place[len(port) :]
-                return _through(rule, rest, target, schema, back=back)
+            return _through(rule, place[size:], target, schema, back=back)
     if not has(block.written(back=back), place):
         return [TracedValue((), carried=f"{target} has no such field")]
     return [TracedValue(place)]
+
+
+@lru_cache(maxsize=1024)
+def _readers(block: RuleBlock, *, back: bool) -> Mapping[Place, ConversionRule]:
+    """Return the rule that reads each path; no two rules read the same path."""
+    return {port: rule for rule in block.rules for port in rule.ports(back=back)[0]}
 
 
 def _through(

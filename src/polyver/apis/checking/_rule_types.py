@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from polyver.apis.checking._expression_types import expression_problems
@@ -34,7 +35,7 @@ from polyver.apis.conversion.value_rules import CelRule
 from polyver.apis.definition import Definition
 from polyver.core.plain import Schema
 from polyver.kube.objects.schema import is_valid
-from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema, read_structure
 from polyver.languages.values.strings import shown
 
 __all__ = ["check_types", "fitting"]
@@ -63,7 +64,7 @@ def fitting(
             yield from (replace(each, place=edge.forward.place) for each in types)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Side:
     """One version, and a path in its objects; the checks use the schema at this path."""
 
@@ -78,7 +79,11 @@ class Side:
     def has(self, path: Place) -> bool:
         if self.schema is None or (not self.at and path[0] in META_FIELDS):
             return True
-        return has(read_structure(self.schema), path)
+        return has(self._structure, path)
+
+    @cached_property
+    def _structure(self) -> StructuralSchema:
+        return read_structure(self.schema or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +297,13 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
     """Yield a finding for each field that is copied unchanged to a field of another type."""
     if source.schema is None or target.schema is None:
         return
-    seen: list[Place] = []
+    seen: set[Place] = set()
     ports = [path for rule in hop.block.rules for path in rule.ports(back=hop.back)[0]]
+    around = {path[:size] for path in ports for size in range(1, len(path))}
     for place in places(source.schema):
-        if any(place[: len(each)] == each for each in seen):
+        if seen and any(place[:size] in seen for size in range(1, len(place) + 1)):
             continue
-        if any(port[: len(place)] == place != port for port in ports):
+        if place in around:
             # rules name fields inside of this object; these fields are compared separately
             continue
         before = schema_at(source.schema, place) or {}
@@ -305,7 +311,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
             after = schema_at(target.schema, stop.place)
             if stop.carried or stop.rules or after is None or fits(before, after):
                 continue
-            seen.append(place)
+            seen.add(place)
             one, other = before.get("type"), after.get("type")
             fact = f"{_a(str(one))} in {source.version}, {_a(str(other))} in {target.version}"
             if stop.place != place:

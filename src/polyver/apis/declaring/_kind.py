@@ -214,12 +214,16 @@ class Kind:
     def definition(self) -> Definition:
         """Return the kind as data; raise an error if the kind is invalid or incomplete."""
         if self._definition is None:
-            made = self._given or _checks.complete(self, tuple(self._declared.values()))
+            made = self.unconnected_definition()
             classes = {version.name: self.versions.get(version.name) for version in made.versions}
             _checks.check_hooks(self.kind, (*self._defaults, *self._checks), classes)
             self._converter = self._connected(made)
             self._definition = made
         return self._definition
+
+    def unconnected_definition(self) -> Definition:
+        """Return the kind as data, without a check that conversions connect its versions."""
+        return self._given or _checks.complete(self, tuple(self._declared.values()))
 
     def _connected(self, definition: Definition) -> Converter | None:
         several = len(definition.versions) > 1
