@@ -18,6 +18,7 @@ from polyver.apis.checking.schema_paths import ITEM, Inside, Place, places, sche
 from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, MoveRule
+from polyver.apis.conversion.reversal import unreversed
 from polyver.apis.conversion.rules import ConversionRule
 from polyver.core import Hop, listed
 from polyver.core.plain import Schema
@@ -121,7 +122,7 @@ def rule_at(
         for port in rule.ports(back=back)[0]:
             if at[: len(port)] != port:
                 continue
-            inner, inner_back = _unwrapped(rule, back=back)
+            inner, inner_back = unreversed(rule, back=back)
             rest = at[len(port) :]
             inside: RuleBlock | None = getattr(inner, "inside", None)
             if not rest or inside is None:
@@ -130,11 +131,3 @@ def rule_at(
                 rest = rest[1:]
             return rule_at(inside, rest, back=inner_back)
     return None
-
-
-def _unwrapped(rule: ConversionRule, *, back: bool) -> tuple[ConversionRule, bool]:
-    """Return the rule that another rule runs in the opposite direction, and this direction."""
-    inner = getattr(rule, "rule", None)
-    if not isinstance(inner, ConversionRule):
-        return rule, back
-    return _unwrapped(inner, back=not back)
