@@ -273,6 +273,16 @@ def test_a_function_that_is_not_deterministic_is_found_and_nothing_else(
     assert "report" not in finding["advice"]
 
 
+def test_a_function_of_a_rule_that_is_not_deterministic_is_found(run: Checks) -> None:
+    rule = '    e.convert("spec.size", "spec.length", forward=random, back=int)'
+    body = "    return __import__('random').randint(0, 10**9)"
+    text = RULED.partition("@toy.edge")[0] + f"def random(size):\n{body}\n\n"
+    Path("toys.py").write_text(f'{text}@toy.edge("v1", "v2")\ndef v1_v2(e):\n{rule}\n')
+    [wrong] = run.data("toys.py", "--examples", "40")["findings"]
+    assert (wrong["rule"], wrong["path"]) == ("not-deterministic", "spec.length")
+    assert Path("toys.py").read_text().splitlines()[wrong["line"] - 1] == rule
+
+
 def test_a_function_with_a_state_is_not_deterministic(run: Checks) -> None:
     line = 'spec["length"] = len(SEEN.append(1) or SEEN)'
     Path("toys.py").write_text(TOYS.replace("# MISTAKE", line) + "\nSEEN: list[int] = []\n")

@@ -76,7 +76,8 @@ def _named(block: RuleBlock, field: Path, *, back: bool) -> ConversionRule | Non
         for path in rule.ports(back=back)[1]:
             size = min(len(path), len(field))
             if path[:size] == field[:size] and rule.place:
-                return _inner(rule, field[len(path) :], back=back) or rule
+                inner, inner_back = unreversed(rule, back=back)
+                return _inner(inner, field[len(path) :], back=inner_back) or rule
     return None
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules
 from polyver.apis.conversion.case_rules import WhenRule
+from polyver.apis.conversion.completeness import Completeness, PreservedNames
 from polyver.apis.conversion.paths import InvalidFieldPath, parse_path
 from polyver.apis.conversion.values import MISSING
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
@@ -52,6 +53,7 @@ class DeclaredConversion:
     edges: tuple[DeclaredEdge, ...]
     hub: str | None
     document: Document
+    completeness: Completeness = field(default_factory=Completeness)
 
     def error(self, fact: str, *path: str | int, hint: str = "") -> PolyverError:
         return self.document.error(fact, *path, hint=hint)
@@ -63,12 +65,20 @@ class _Edge(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fi
     rules: list[dict[str, Any]] = []
 
 
+class _Preserved(Struct, rename={"edits_lose": "editsLose"}, forbid_unknown_fields=True):
+    version: str
+    fields: list[str] = []
+    edits_lose: list[str] = []
+
+
 class _Spec(Struct, forbid_unknown_fields=True):
     group: str
     kind: str
     versions: list[str]
     edges: list[_Edge] = []
     hub: str | None = None
+    completeness: Literal["acknowledged"] | None = None
+    preserved: list[_Preserved] = []
 
 
 class _Metadata(Struct):
@@ -156,7 +166,22 @@ def _declared(
         tuple(edges),
         spec.hub,
         document,
+        _completeness(document, spec),
     )
+
+
+def _completeness(document: Document, spec: _Spec) -> Completeness:
+    preserved: dict[str, PreservedNames] = {}
+    for number, each in enumerate(spec.preserved):
+        at = ("spec", "preserved", number)
+        if each.version not in spec.versions:
+            fact, hint = f"{each.version} is not declared", f"known: {listed(spec.versions)}"
+            raise document.error(fact, *at, "version", hint=hint)
+        if each.version in preserved:
+            raise document.error(f"{each.version} is named twice", *at, "version")
+        names = (tuple(each.fields), tuple(each.edits_lose))
+        preserved[each.version] = PreservedNames(*names, document.place(*at))
+    return Completeness(spec.completeness is not None, preserved)
 
 
 def _check_tree(document: Document, spec: _Spec) -> None:
