@@ -509,6 +509,20 @@ def test_a_narrowed_enum_is_found_with_an_object_that_is_refused(run: Checks) ->
     )
 
 
+def test_without_hypothesis_changes_of_schemas_are_found_without_an_example(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "hypothesis.py").write_text("raise ImportError")
+    crd = BACKUPS.partition("---\n")[0]
+    (tmp_path / "before.yaml").write_text(crd)
+    (tmp_path / "now.yaml").write_text(crd.replace("[Full, Incremental]", "[Full]"))
+    before, now = (str(tmp_path / name) for name in ("before.yaml", "now.yaml"))
+    ran = piped("check", now, "--against", before, PYTHONPATH=_path(tmp_path))
+    assert ran.returncode == 1
+    assert "breaking enum-narrowed" in ran.stdout
+    assert "no example is shown for backups.shop.example.com v1beta1: generating" in ran.stderr
+
+
 def test_a_limit_of_a_kind_with_one_version_is_found_with_an_object(run: Checks) -> None:
     crd = BACKUPS.partition("---\n")[0]
     one = crd[: crd.index("  - name: v1alpha1")] + crd[crd.index("  - name: v1\n") :]
@@ -534,7 +548,7 @@ def test_a_dropped_edge_is_found_with_an_object_that_cannot_be_read(
     assert "tree" in found
     lost = found["unconverted"]
     assert (lost["severity"], lost["versions"][-1]) == ("breaking", "v1alpha1")
-    assert lost["fact"].startswith("the conversions no longer reach v1alpha1")
+    assert lost["fact"].startswith("v1alpha1 could be converted before, and no edge connects it")
     assert lost["example"]["given"]["kind"] == "Backup"
 
 
