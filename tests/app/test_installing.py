@@ -319,7 +319,7 @@ async def retire(client: Client) -> None:
     versions = [{**each, "storage": each["name"] == "v2"} for each in BOATS["spec"]["versions"]]
     await client.patch(CRDS, "boats.example.com", change={"spec": {"versions": versions}})
     about = {"apiVersion": "polyver.dev/v1alpha1", "kind": "Retirement"}
-    spec = {"definition": "boats.example.com", "version": "v1"}
+    spec = {"definition": "boats.example.com", "version": "v1", "ignoreClients": True}
     made = {**about, "metadata": {"name": "boats.example.com-v1"}, "spec": spec}
     await client.create(RETIREMENTS_ON, made)
     await until(
