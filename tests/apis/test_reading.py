@@ -24,8 +24,8 @@ spec:
     rules:
 """
 RULES = (
-    "add, cast, cel, const, default, drop, duration, each, join, keyed, move, quantity, reverse, "
-    "scale, split, values, when, within, wrap"
+    "add, cast, cel, const, default, drop, duration, each, join, keyed, move, quantity, recurse, "
+    "reverse, scale, split, values, when, within, wrap"
 )
 ONE_KEY = f"; which is one of {RULES}"
 ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"
