@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.apis.conversions import EVERY_RULE, SCHEMAS, VALUES, converter, drawn_converters
+from tests.apis.conversions import (
+    EVERY_RULE,
+    SCHEMAS,
+    TEXT,
+    VALUES,
+    converter,
+    drawn_converters,
+    listed,
+    of,
+)
 
 from polyver.apis.checking import ConversionFinding, words_of
-from polyver.apis.conversion import Converter, FunctionEdge
+from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Rules
 from polyver.apis.conversion.rules import CastRule, ConversionRule
 from polyver.apis.trials import CheckedKind, check
 from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
@@ -213,3 +222,77 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(each)
     elif type(value) not in (dict, list):
         yield value
+
+
+# Lists whose items nothing identifies.
+
+
+def ports(*, key: str = "", keys: Sequence[str] = (), keep: str = "name") -> CheckedKind:
+    """A kind with a list of ports, of which v2 lacks `note`."""
+    here, there = (listed(**dict.fromkeys(names, TEXT)) for names in (("name", "note"), (keep,)))
+    if keys:
+        for each in (here, there):
+            each |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [*keys]}
+    schemas = {"v1": of(spec=of(ports=here)), "v2": of(spec=of(ports=there))}
+    rules = Rules()
+    if key:
+        inside = rules.each("spec.ports", key=key)
+        if keep != "name":
+            inside.move("name", keep)
+    edge = DeclaredEdge("v1", "v2", rules.block())
+    made = Converter("ex.io", "Port", ["v1", "v2"], [edge], schemas=schemas)
+    return CheckedKind(made, schemas, "ports.ex.io", "ports.yaml:1")
+
+
+def test_a_list_without_keys_loses_by_edits() -> None:
+    [finding] = check(ports(), examples=0).findings
+    assert (finding.rule, finding.path, finding.versions) == (
+        "edits-lose",
+        "spec.ports[]",
+        ("v1", "v2"),
+    )
+    assert "v2 cannot express note of an item, and nothing identifies the items" in finding.fact
+
+
+@pytest.mark.parametrize(
+    "known", [ports(key="name"), ports(keys=["name"]), ports(key="name", keep="title")]
+)
+def test_a_list_with_keys_does_not(known: CheckedKind) -> None:
+    assert check(known, examples=20).findings == ()
+
+
+def test_a_key_that_the_other_version_lacks_identifies_nothing() -> None:
+    known = ports(key="note")
+    [finding] = check(known, examples=0).findings
+    assert finding.rule == "edits-lose"
+
+
+def test_a_key_that_no_version_has_is_found() -> None:
+    found = {each.rule: each for each in check(ports(key="title"), examples=0).findings}
+    assert (found["unknown-field"].path, "edits-lose" in found) == ("spec.ports[].title", True)
+
+
+@pytest.mark.parametrize("known", [ports(), ports(key="name"), ports(keys=["name"])])
+def test_edits_lose_what_is_said(known: CheckedKind) -> None:
+    """The finding is there exactly if an edit of an item loses its preserved field."""
+    listed = [{"name": "a", "note": "x"}, {"name": "b", "note": "y", "port": 1}]
+    old = {"apiVersion": "ex.io/v1", "kind": "Port", "spec": {"ports": listed}}
+    there = known.converter.convert(old, "v2")
+    there["spec"]["ports"] = [{"name": "c"}, *there["spec"]["ports"]]
+    back = known.converter.convert(there, "v1")
+    kept = [each.get("note") for each in back["spec"]["ports"]] == [None, "x", "y"]
+    assert kept is (check(known, examples=0).findings == ())
+
+
+def test_functions_that_lose_parts_of_items_are_observed() -> None:
+    schemas = ports().schemas
+
+    def forth(obj: Object) -> Object:
+        items = [{"name": each["name"]} for each in obj["spec"].get("ports", []) if "name" in each]
+        return {**obj, "spec": {"ports": items}}
+
+    edge = FunctionEdge("v1", "v2", forth, lambda obj: obj)
+    known = Converter("ex.io", "Port", ["v1", "v2"], [edge], schemas=schemas)
+    checked = check(CheckedKind(known, schemas, "ports.ex.io"), examples=60)
+    lost = [each for each in checked.findings if each.rule == "edits-lose"]
+    assert [(each.path, each.versions) for each in lost] == [("spec.ports[]", ("v1", "v2"))]

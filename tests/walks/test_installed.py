@@ -40,6 +40,7 @@ ROLES = {
     "namespace": f"{RBAC}/namespaces/polyver-system/roles/polyver",
 }
 CONVERSIONS = "/apis/polyver.dev/v1alpha1/conversions"
+RETIREMENTS = "/apis/polyver.dev/v1alpha1/retirements"
 KITE = f"/apis/{GROUP}/v2/namespaces/default/kites"
 BOATS = "boats.example.com"
 ACTIONS = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
@@ -215,6 +216,21 @@ def _lose_bundle(crd: Any) -> None:
     del crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
 
 
+def retire(on: Installed) -> None:
+    """A version of a kind is removed, in which objects were stored."""
+    edited(on.request, f"{CRDS}/boats.{BOATS}", _store_in_v2)
+    spec = {"definition": f"boats.{BOATS}", "version": "v1"}
+    make(on, RETIREMENTS, "Retirement", f"boats.{BOATS}-v1", spec=spec)
+    at = f"{RETIREMENTS}/boats.{BOATS}-v1"
+    eventually(lambda: told(on, at, "state") == "Completed")
+    assert told(on, at, "blockers") is None
+
+
+def _store_in_v2(crd: Any) -> None:
+    for each in crd["spec"]["versions"]:
+        each["storage"] = each["name"] == "v2"
+
+
 STEPS: tuple[Callable[[Installed], None], ...] = (
     start,
     convert,
@@ -225,6 +241,7 @@ STEPS: tuple[Callable[[Installed], None], ...] = (
     roll_out_functions,
     lead,
     repair,
+    retire,
 )
 
 

@@ -8,11 +8,14 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.app.test_cli import Ran
 from tests.deadlines import HANG
 from tests.definitions.samples import application, definition, entry, legacy
+from tests.editing import edited
+from tests.walks.support import request
 from tests.web.visiting import CATALOGUE, FUNCTIONS, Visited, Visitor, visited
 
 from polyver.kube.objects.status import ApiError
@@ -205,6 +208,38 @@ def test_who_writes_an_old_api_version_is_known(visitor: Visitor) -> None:
     assert row["warnings"] == [f"old; use v1 {HOSTILE}"]
     marks = {each["name"]: each.get("marks", []) for each in data["releases"]}
     assert marks == {"v1": ["storage"], "v1beta1": []}
+
+
+def test_requests_and_clients_of_each_version_are_shown(around: Visited) -> None:
+    names = {"plural": "tasks", "kind": "Task"}
+    spec = {**QUEUES["spec"], "names": names}  # type: ignore[dict-item]
+    tasks = {"metadata": {"name": "tasks.ex.io"}, "spec": spec}
+    around.create("CustomResourceDefinition", DEFINITIONS, tasks)
+    path = "/apis/polyver.dev/v1alpha1/versionusages/tasks.ex.io"
+    client = {"user": "jo", "userAgent": HOSTILE, "requests": 1200}
+    client |= {"lastRequest": "2026-11-19T20:15:04Z"}
+    counted = {"version": "v1beta1", "requests": 1201, "lastRequest": "2026-11-19T20:16:00Z"}
+    counted |= {"otherClients": 1, "clients": [client]}
+
+    def ask(method: str, path: str, body: object = None) -> Any:
+        part = "/status" if method == "PUT" else ""
+        return around.platform.request(method, path + part, body)
+
+    def change(usage: dict[str, Any]) -> None:
+        usage["status"] |= {"since": "2026-11-02T08:15:00Z", "versions": [counted]}
+
+    around.eventually(lambda: (request(around.server, "GET", path) or {}).get("status"))
+    edited(ask, path, change)
+    seen = "/lineages/apis/ex.io/Task"
+    text = "1,201 requests, the last at 2026-11-19T20:16:00Z (1 by other clients)"
+    around.eventually(lambda: text in around.visitor.see(seen).words)
+    words = around.visitor.see(seen).words
+    assert "requests counted since 2026-11-02T08:15:00Z" in words
+    assert "no requests" in words  # of v1
+    releases = around.visitor.lineage("apis", "ex.io/Task")["releases"]
+    [found] = [each["table"] for each in releases if "table" in each]
+    assert found["title"] == "Clients"
+    assert found["rows"] == [["jo", HOSTILE, "1,200", "2026-11-19T20:15:04Z"]]
 
 
 def test_what_runs_is_shown_with_its_versions(visitor: Visitor) -> None:

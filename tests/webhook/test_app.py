@@ -241,7 +241,7 @@ def test_reviews_objects_and_failures_are_counted() -> None:
         'reviews_total{code="200",result="success"}': 1,
         'reviews_total{code="200",result="failure"}': 1,
         'reviews_total{code="400",result="refused"}': 1,
-        f"objects_total{labels}": 3,
+        f'objects_total{labels[:-1]},version="v2"}}': 3,
         f"failures_total{labels}": 1,
         "memory_refusals_total": 0,
         "memory_waits_total": 0,

@@ -127,7 +127,8 @@ def test_metrics_tell_what_was_done(hook: Running) -> None:
     with hook.connected() as connection:
         convert(connection, asked(*[host(hostPort="h:1")] * 7))
         _, text = get(connection, "/metrics")
-    assert 'polyver_webhook_objects_total{group="hosts.example.com",kind="Host"}' in text
+    labels = 'group="hosts.example.com",kind="Host",version="v2"'
+    assert f"polyver_webhook_objects_total{{{labels}}}" in text
     assert 'polyver_webhook_reviews_total{code="200",result="success"}' in text
     assert "polyver_webhook_certificate_until_seconds" in text
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polyver.capability.capability import Capability, Surroundings
-from polyver.capability.contributions import Contribution
+from polyver.capability.contributions import READ, Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.apis.conversion import Converter
@@ -56,10 +56,11 @@ async def serve_conversions(
 ) -> list[Controller[Any]]:
     """Serve the Conversions that users apply: check them in admission, and convert objects by them.
 
-    Return the controller of Conversions.
+    Return the controller of Conversions, and the controller that stores the counts of requests.
     """
     from polyver.apis.admission.conversions import ConversionChecks
     from polyver.apis.controllers.conversions import ConversionController
+    from polyver.apis.controllers.usage import UsageController
     from polyver.apis.conversion_kind import CONVERSIONS
     from polyver.apis.crds import conversion_data
     from polyver.client import CRDS, find
@@ -70,7 +71,8 @@ async def serve_conversions(
     publish = partial(_publish, api.server.conversions)
     conversions = ConversionController(client, publish, told=told)
     await conversions.load()
-    return [conversions]
+    usage = UsageController(client, api.request_counts, api.custom_kinds, source="APIServer")
+    return [conversions, usage]
 
 
 def _publish(served: ServedConversions[Any], name: str, converter: Converter | None) -> None:
@@ -131,13 +133,39 @@ def _is_over(until: float) -> bool:
 def _contribution(settings: None, around: Surroundings) -> Contribution:
     """Return the contribution of the capability apis to a control plane.
 
-    It serves the Conversions of users, counts the requests to versions, and shows kinds on the
-    page.
+    It serves the Conversions of users, counts the requests to versions, retires versions, and
+    shows kinds on the page.
     """
+    from polyver.apis.controllers.retirement_observing import VersionUsers
+    from polyver.apis.controllers.retirements import RetirementController
+    from polyver.apis.retirement_kind import RETIREMENTS
     from polyver.apis.version_usage import VERSION_USAGES
 
-    del settings, around
-    return Contribution(kinds=(VERSION_USAGES,), serve=serve_conversions, source=_source)
+    del settings
+
+    def users() -> list[VersionUsers]:
+        return [users for each in around.every() for users in each.version_users]
+
+    group, retirements, usages = (
+        RETIREMENTS.group,
+        RETIREMENTS.names.plural,
+        VERSION_USAGES.names.plural,
+    )
+    return Contribution(
+        kinds=(RETIREMENTS, VERSION_USAGES),
+        controllers=lambda client: [
+            RetirementController(client, kinds=around.kinds, users=users())
+        ],
+        serve=serve_conversions,
+        rights=(
+            Right(group, retirements, READ),
+            Right(group, f"{retirements}/status", ("update",)),
+            Right(group, usages, ("get", "create")),
+            Right(group, f"{usages}/status", ("update",)),
+            Right("apiextensions.k8s.io", "customresourcedefinitions/status", ("patch",)),
+        ),
+        source=_source,
+    )
 
 
 def _source() -> PageSource:

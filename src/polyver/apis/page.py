@@ -4,6 +4,8 @@ A lineage is a kind, and a dependent is an object of the kind. The managedFields
 the API version in which each field manager wrote. The page shows these versions as the versions
 that the object uses. If a kind has a single version, its objects are not read, because they all use
 this version.
+
+The VersionUsage of a kind has the requests to each version, which the page shows with the version.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 from polyver.apis.manifests import lineage_of
 from polyver.apis.policy import APIS
+from polyver.apis.version_usage import VERSION_USAGE_RESOURCE
 from polyver.client import CRDS, Change, GroupVersionResource, Key
 from polyver.core import (
     Dependent,
@@ -32,6 +35,7 @@ from polyver.web.sources import (
     PageLineage,
     PageModel,
     PageSource,
+    PageTable,
     ReleaseDetails,
     UnresolvedRequest,
     WatchedCollection,
@@ -43,7 +47,22 @@ _CAPABILITY = "apis"
 
 
 @dataclass(frozen=True, slots=True)
+class _Usage:
+    """The counted requests to a kind: the text and the clients of each version."""
+
+    name: str
+    """The name of the kind's CustomResourceDefinition."""
+    since: str
+    texts: tuple[tuple[str, str], ...]
+    tables: tuple[tuple[str, PageTable], ...]
+
+
+_NOT_COUNTED = _Usage("", "", (), ())
+
+
+@dataclass(frozen=True, slots=True)
 class _Kind:
+    name: str
     group: str
     kind: str
     resource: GroupVersionResource | None
@@ -77,7 +96,24 @@ class ApisSource(PageSource):
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         self._following = following
+        self._kinds: dict[str, _Kind] = {}
+        self._usages: dict[str, _Usage] = {}
         following.follow(self, WatchedCollection(CRDS, _kind, self._observe_kind))
+        usages = WatchedCollection(VERSION_USAGE_RESOURCE, _usage, self._observe_usage)
+        following.follow(self, usages)
+
+    async def _observe_usage(self, change: Change[_Usage]) -> None:
+        name = change.key.name
+        if change.after is None:
+            self._usages.pop(name, None)
+        else:
+            self._usages[name] = change.after
+        if name in self._kinds:
+            self._show(self._kinds[name])
+
+    def _show(self, kind: _Kind) -> None:
+        self._kinds[kind.name] = kind
+        self._book.show(_shown(kind, self._usages.get(kind.name, _NOT_COUNTED)))
 
     async def _observe_kind(self, change: Change[_Kind]) -> None:
         before, after = change.before, change.after
@@ -86,8 +122,9 @@ class ApisSource(PageSource):
         if before is not None and (after is None or after.where != before.where):
             self._book.hide(before.where)
         if after is None:
+            self._kinds.pop(change.key.name, None)
             return
-        self._book.show(_shown(after))
+        self._show(after)
         if after.resource is not None:
             observe = partial(self._observe_object, after)
             self._following.follow(
@@ -142,6 +179,7 @@ def _kind(obj: Object) -> _Kind:
         namespaced = spec.get("scope") == "Namespaced"
         resource = GroupVersionResource(spec["group"], served[0], names["plural"], namespaced)
     return _Kind(
+        obj["metadata"]["name"],
         spec["group"],
         names["kind"],
         resource,
@@ -151,24 +189,66 @@ def _kind(obj: Object) -> _Kind:
     )
 
 
-def _shown(kind: _Kind) -> PageLineage:
+def _shown(kind: _Kind, usage: _Usage) -> PageLineage:
     lineage = Lineage(kind.kind, kind.releases)
-    details = {each.name: _details(kind, each) for each in lineage}
+    details = {each.name: _details(kind, usage, each) for each in lineage}
     return PageLineage(
         kind.where,
         lineage,
         APIS,
         "kind",
         scope=kind.group,
+        facts={"requests counted since": usage.since} if usage.since else {},
         details=details,
         is_counted=kind.resource is not None,
     )
 
 
-def _details(kind: _Kind, release: Release) -> ReleaseDetails:
+def _details(kind: _Kind, usage: _Usage, release: Release) -> ReleaseDetails:
+    marks: tuple[str, ...] = ("stored before",) if release.name in kind.stored else ()
     if release.name == kind.storage:
-        return ReleaseDetails(marks=("storage",))
-    return ReleaseDetails(marks=("stored before",) if release.name in kind.stored else ())
+        marks = ("storage",)
+    text = dict(usage.texts).get(release.name, "no requests" if usage.since else "")
+    return ReleaseDetails(text, marks, dict(usage.tables).get(release.name))
+
+
+def _usage(obj: Object) -> _Usage:
+    status = obj.get("status") or {}
+    versions = status.get("versions") or ()
+    return _Usage(
+        obj["metadata"]["name"],
+        str(status.get("since") or ""),
+        tuple((each["version"], _requests(each)) for each in versions),
+        tuple((each["version"], _clients(each)) for each in versions if each.get("clients")),
+    )
+
+
+def _requests(version: Object) -> str:
+    """Return the requests to a version in words, such as `3 requests, the last at …`.
+
+    If webhooks have counted, the words also state how often API servers converted to this version.
+    """
+    found = _number(version["requests"], "request")
+    if version["requests"]:
+        found += f", the last at {version.get('lastRequest')}"
+    if others := version.get("otherClients"):
+        found += f" ({others:,} by other clients)"
+    if conversions := version.get("conversions"):
+        found += f"; {_number(conversions, 'conversion')} to this version"
+        found += f", the last at {version.get('lastConversion')}"
+    return found
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}" if count else f"no {noun}s"
+
+
+def _clients(version: Object) -> PageTable:
+    rows = tuple(
+        (each["user"], each.get("userAgent") or "", f"{each['requests']:,}", each["lastRequest"])
+        for each in version["clients"]
+    )
+    return PageTable("Clients", ("User", "User agent", "Requests", "Last request"), rows)
 
 
 def _written(obj: Object) -> _Written:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,9 +18,11 @@ from typing import Any
 
 from polyver.apis.admission.conversions import ConversionChecks
 from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
+from polyver.apis.admission.usage import CountedWrites
 from polyver.apis.controllers.conversions import ConversionController
 from polyver.apis.controllers.python_controllers import DeclaredController
 from polyver.apis.controllers.registrations import RegistrationController
+from polyver.apis.controllers.usage import UsageController
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.apis.crds import conversion_data
@@ -37,6 +39,7 @@ from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.webhooks import CONVERT, INJECT_CA_FROM, Webhook
 from polyver.kube.server.admission import Admission, AdmissionChain
+from polyver.kube.server.request_counts import RequestCounts
 from polyver.webhook import ReviewHandlers, WebhookApp
 from polyver.webhook.bundles import Bundles
 from polyver.webhook.metrics import WebhookMetrics
@@ -109,6 +112,9 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
         await follow.load()
         await wired.pair.start()
         app = wired.app
+        # These controllers are stopped after the server, so that all of its reviews are counted.
+        usage = UsageController(client, wired.counts, wired.counted, source="Webhooks")
+        await undo.enter_async_context(ControllerManager(client, [follow, usage]))
         await undo.enter_async_context(
             serving(
                 app,
@@ -120,7 +126,6 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
             )
         )
         await undo.enter_async_context(in_background(wired.pair.follow(log)))
-        await undo.enter_async_context(ControllerManager(client, [follow]))
         acting = await undo.enter_async_context(AsyncExitStack())
         task = await acting.enter_async_context(wired.leadership.running())
         at = url(settings.host, listener.getsockname()[1])
@@ -144,7 +149,7 @@ class _Wired:
         # Worker processes use the credentials of this replica.
         lent = nullcontext(WorkerAccess(settings.access))
         self._contributions = settings.choices.contributions(
-            Surroundings(namespace=settings.namespace, lend=lambda: lent)
+            Surroundings(namespace=settings.namespace, lend=lambda: lent, kinds=settings.kinds)
         )
         own = [kind for each in self._contributions for kind in each.kinds]
         self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}
@@ -159,7 +164,10 @@ class _Wired:
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
         self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
         self.pair = settings.pair or self._shared(identity)
+        self.counts = RequestCounts()
+        """The requests that the webhooks of this replica see."""
         links: list[Admission] = [
+            CountedWrites(self.counts, lambda name: name in self.counted()),
             ConversionChecks(partial(find, client, CRDS)),
             ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
         ]
@@ -181,6 +189,7 @@ class _Wired:
                 for each in self._contributions
                 for path, document in each.documents.items()
             },
+            counts=self.counts,
         )
 
     def _shared(self, identity: str) -> SharedPairs:
@@ -211,11 +220,16 @@ class _Wired:
             self.converters.pop(name, None)
         self.app.serve(self._served())
 
+    def counted(self) -> Collection[str]:
+        """Return the names of the CRDs whose requests are counted: those that polyver converts."""
+        return self.converters.keys()
+
     def _served(self) -> ReviewHandlers:
         converters = {(each.group, each.kind): each for each in self.converters.values()}
         hooked = {(kind.group, kind.kind) for kind in self._kinds.values()}
+        names = {(each.group, each.kind): name for name, each in self.converters.items()}
         return ReviewHandlers(
-            converters, self._chain, frozenset(hooked | {*converters, _CONVERSIONS})
+            converters, self._chain, frozenset(hooked | {*converters, _CONVERSIONS}), names
         )
 
     def _tell(self, fact: str, detail: str) -> None:

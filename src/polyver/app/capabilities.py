@@ -59,7 +59,7 @@ class Choices:
     def contributions(self, around: Surroundings = _NOTHING) -> tuple[Contribution, ...]:
         """Return what each enabled capability adds to a control plane, such as its controllers."""
         found: list[Contribution] = []
-        around = replace(around, http=self.http)
+        around = replace(around, http=self.http, every=lambda: found)
         for each in CAPABILITIES:
             if each.name in self.capabilities or each.joins(found):
                 settings = self.settings.get(each.name)

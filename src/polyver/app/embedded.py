@@ -190,7 +190,9 @@ async def _pipeline(
     ]
     async with in_background(api.run()):
         lend = partial(_lent, identities, f"https://{address}", credentials)
-        contributions = settings.choices.contributions(Surroundings(folder=folder, lend=lend))
+        contributions = settings.choices.contributions(
+            Surroundings(folder=folder, lend=lend, kinds=settings.kinds)
+        )
         controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
         async with ControllerManager(client, controllers) as behind.engine:
             yield api
@@ -279,10 +281,17 @@ def _app(
         identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
         metrics=ApiServerMetrics(
-            lambda: store.revision, also=[collector_of(lambda: behind.engine)]
+            lambda: store.revision,
+            also=[collector_of(lambda: behind.engine)],
+            known=partial(_serves, api),
         ),
         log=log,
     )
+
+
+def _serves(api: Handler, group: str, version: str, plural: str) -> bool:
+    catalogue = getattr(api, "catalogue", None)
+    return catalogue is not None and catalogue.get(group, version, plural) is not None
 
 
 def _problem_of(api: Handler) -> str:

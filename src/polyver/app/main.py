@@ -30,7 +30,7 @@ _COMMANDS = {
     **{name: f"polyver.app.{name}:app" for name in ("install", "run", "serve", "uninstall", "up")},
     **{
         name: f"polyver.app.commands.{name}:app"
-        for name in ("impact", "resolve", "versions", "why")
+        for name in ("impact", "plan", "resolve", "retire", "versions", "why")
     },
     **{name: at for each in CAPABILITIES for name, at in each.commands.items()},
 }

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from polyver.apis.declaring import Kind
     from polyver.capability.contributions import Contribution
     from polyver.capability.lineages import LineageReader
+    from polyver.capability.planning import Planner
     from polyver.capability.subjects import Subject
     from polyver.client.cluster import ClusterAccess
     from polyver.controllers.egress import AllowedHttp
@@ -51,8 +53,12 @@ class Surroundings:
     """The HTTP servers to which polyver may send the requests that a user's object specifies, such
     as checks of a rollout. None allows no server.
     """
+    kinds: tuple[Kind, ...] = ()
+    """The kinds of users that are declared in Python."""
     others: tuple[Contribution, ...] = ()
     """The contributions of the capabilities before this one in the list of all capabilities."""
+    every: Callable[[], Sequence[Contribution]] = tuple
+    """Returns the contributions of all enabled capabilities, as soon as all of them are built."""
 
 
 class OptionsOfCapability(Protocol):
@@ -105,3 +111,7 @@ class Capability:
     """Returns the reader of the capability's lineages in manifests, for `polyver resolve`."""
     subjects: Callable[[], tuple[Subject, ...]] = tuple
     """Returns the types of objects that `polyver why` and `polyver impact` explain."""
+    planner: Callable[[], Planner] | None = None
+    """Returns the contribution of the capability to `polyver plan`; None if it plans nothing."""
+    plan_options: Callable[[], Any] | None = None
+    """The class of the options that the capability adds to `polyver plan`; None if it adds none."""

@@ -71,5 +71,10 @@ class Contribution:
     """Returns objects through which rollouts read and move the lineages of the capability. None if
     rollouts cannot move them.
     """
+    version_users: tuple[Callable[[Client, str, str, str], Awaitable[Sequence[str]]], ...] = ()
+    """Functions that describe the objects of the capability that use a version of a kind.
+
+    The arguments are the group, the kind and the version.
+    """
     source: Callable[[], PageSource] | None = None
     """Returns the part of the page for the capability; called when the page is first opened."""

@@ -101,14 +101,18 @@ def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]
 
 
 async def list_all(
-    client: Client, resource: GroupVersionResource, namespace: str = ""
+    client: Client,
+    resource: GroupVersionResource,
+    namespace: str = "",
+    *,
+    keep: Callable[[Object], Object] = lambda obj: obj,
 ) -> list[Object]:
-    """Read all objects of a kind, page by page."""
+    """Read all objects of a kind, page by page. `keep` returns the fields to keep of an object."""
     found: list[Object] = []
     more = ""
     while True:
         page = await client.list(resource, namespace, limit=_PAGE, more=more)
-        found += page.items
+        found += map(keep, page.items)
         more = page.more
         if not more:
             return found

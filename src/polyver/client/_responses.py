@@ -123,8 +123,8 @@ def read_listing(found: Object, ask: ClientRequest) -> Listing:
     items, about = found.get("items") or [], found.get("metadata") or {}
     if not isinstance(items, list) or not isinstance(about, dict):
         raise BadAnswer("the response is not a list", at=str(ask))
-    revision, more = about.get("resourceVersion", ""), about.get("continue", "")
-    return Listing(items, revision, more, about.get("remainingItemCount") or 0)
+    more, remaining = about.get("continue", ""), about.get("remainingItemCount") or 0
+    return Listing(items, about.get("resourceVersion", ""), more, remaining)
 
 
 async def lines(

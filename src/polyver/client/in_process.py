@@ -91,6 +91,7 @@ class DirectClient(Client):
             headers=ask.headers | {"user-agent": self._agent},
             body=ask.body,
             user=self._user,
+            own=True,
         )
         return await self._api.handle(request)
 

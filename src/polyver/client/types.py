@@ -79,7 +79,7 @@ class Listing(NamedTuple):
     resource_version: str
     more: str = ""
     remaining: int = 0
-    """The number of objects on the next pages, if the server states it; otherwise 0."""
+    """The number of objects on the next pages; 0 if the server does not report it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.capability.capability import Capability, Surroundings
 from polyver.capability.contributions import READ, Contribution, Right
-from polyver.compositions.options import CompositionOptions
+from polyver.compositions.options import CompositionOptions, CompositionPlanOptions
 from polyver.compositions.settings import PackageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polyver.capability import LineageReader
+    from polyver.capability.planning import Planner
     from polyver.capability.subjects import Subject
     from polyver.client import Client
     from polyver.compositions.controllers.packages import Dependents, Users
@@ -167,6 +168,12 @@ def _subjects() -> tuple[Subject, ...]:
     return SUBJECTS
 
 
+def _planner() -> Planner:
+    from polyver.compositions.commands.plan import PLANNER
+
+    return PLANNER
+
+
 CAPABILITY = Capability(
     name="compositions",
     contribution=_contribution,
@@ -179,4 +186,6 @@ CAPABILITY = Capability(
     },
     reader=_reader,
     subjects=_subjects,
+    planner=_planner,
+    plan_options=CompositionPlanOptions,
 )

@@ -13,7 +13,7 @@ from polyver.cli.exit_codes import Misused
 from polyver.compositions.settings import PackageSettings, read_memory_limit
 from polyver.core import listed
 
-__all__ = ["CompositionOptions"]
+__all__ = ["CompositionOptions", "CompositionPlanOptions"]
 
 _FEATURES = ("FunctionRevisions",)
 
@@ -75,6 +75,50 @@ class CompositionOptions:
             yield from ("--package-memory", self.package_memory)
         for value in self.feature or ():
             yield from ("--feature", value)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CompositionPlanOptions:
+    """The options of `polyver plan` for the functions that compose composite resources.
+
+    Attributes
+    ----------
+    packages
+        A file with the packages of composition functions that polyver may run as processes on this
+        machine. The file maps each package reference to a folder, a wheel, or a requirement such as
+        NAME==1.2.3.
+    allow_packages
+        Also run a package that the file of --packages does not list, if its reference begins with
+        'file:' or 'pypi:'.
+    package_memory
+        The memory limit for the process of each function revision, together with its child
+        processes, such as 512Mi or 2Gi; 0 means no limit. Default: half of the memory of the
+        machine, but at least 1Gi.
+    function_address
+        NAME=ADDRESS: call a function at this address instead of starting a process; repeatable.
+        ADDRESS is HOST:PORT, or http://HOST:PORT without TLS. NAME is a FunctionRevision, or a
+        Function of which the plan needs only one revision.
+    function_credentials
+        A file or folder with Secrets. Functions get these Secrets instead of the Secrets on the
+        cluster with the same names.
+    data
+        The folder in which polyver keeps the Python environments that it builds for functions, so
+        that later runs start faster. Default: the data folder of `polyver up`:
+        `$XDG_DATA_HOME/polyver`, or `~/.local/share/polyver` if the variable is not set.
+    """
+
+    packages: Path | None = None
+    allow_packages: Annotated[bool, Parameter(negative=())] = False
+    package_memory: str | None = None
+    function_address: Annotated[list[str] | None, Parameter(negative=())] = None
+    function_credentials: str | None = None
+    data: Path | None = None
+
+    def settings(self) -> PackageSettings:
+        """Return the settings of the packages that these options express."""
+        memory = read_memory_limit(self.package_memory)
+        return PackageSettings(self.packages, self.allow_packages, memory=memory)
 
 
 def _features(texts: Iterable[str]) -> dict[str, bool]:

@@ -54,7 +54,8 @@ def certificates_in(folder: Path) -> CertificateFolder:
     """Return the subfolder for the certificates of polyver and of functions."""
     from polyver.compositions.calls import CertificateFolder
 
-    return CertificateFolder(folder / _FOLDER / "certificates")
+    # Functions run in folders of their own, so a relative path would not lead there.
+    return CertificateFolder(folder.absolute() / _FOLDER / "certificates")
 
 
 def process_runtime(

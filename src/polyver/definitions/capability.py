@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 from polyver.capability.capability import Capability, Surroundings
 from polyver.capability.contributions import READ, Contribution, Right
-from polyver.definitions.options import DefinitionOptions, DefinitionSettings
+from polyver.definitions.options import (
+    DefinitionOptions,
+    DefinitionPlanOptions,
+    DefinitionSettings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polyver.capability import LineageReader
+    from polyver.capability.planning import Planner
     from polyver.capability.rollouts import RolloutTargets
     from polyver.capability.subjects import Subject
     from polyver.client import Client
@@ -101,6 +106,12 @@ def _subjects() -> tuple[Subject, ...]:
     return SUBJECTS
 
 
+def _planner() -> Planner:
+    from polyver.definitions.commands.plan import PLANNER
+
+    return PLANNER
+
+
 CAPABILITY = Capability(
     name="definitions",
     contribution=_contribution,
@@ -109,9 +120,10 @@ CAPABILITY = Capability(
     commands={
         "app": "polyver.definitions.commands.app:app",
         "lock": "polyver.definitions.commands.lock:app",
-        "plan": "polyver.definitions.commands.plan:app",
         "verify": "polyver.definitions.commands.verify:app",
     },
     reader=_reader,
     subjects=_subjects,
+    planner=_planner,
+    plan_options=DefinitionPlanOptions,
 )

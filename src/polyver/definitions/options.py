@@ -11,7 +11,7 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from polyver.definitions.publishing import GatePolicy
 
-__all__ = ["DefinitionOptions", "DefinitionSettings"]
+__all__ = ["DefinitionOptions", "DefinitionPlanOptions", "DefinitionSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +51,20 @@ class DefinitionOptions:
         """
         if self.semver_gate != "refuse":
             yield from ("--semver-gate", self.semver_gate)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DefinitionPlanOptions:
+    """The options of `polyver plan` for definitions.
+
+    Attributes
+    ----------
+    semver_gate
+        An incompatible change of a definition's parameters needs a new major version; in 0.x, it
+        needs a new minor version. Set this option to the value of the control plane's
+        --semver-gate, which decides what the control plane does with a new version that breaks this
+        rule: refuse it, or accept it and warn.
+    """
+
+    semver_gate: Literal["refuse", "warn"] = "refuse"

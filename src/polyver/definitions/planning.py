@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from polyver.capability.followers import lineage_with_open
+from polyver.capability.planning import applied_to
 from polyver.client import Client, Discovery, GroupVersionResource, find, for_each
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -199,7 +200,7 @@ class _Planner:
         version = written["apiVersion"].rpartition("/")[2]
         resource = GroupVersionResource(GROUP, version, _PLURALS[kind])
         old = await find(self._client, resource, name, namespace)
-        new = _over(written, old)
+        new = applied_to(old, written)
         note(new, old, version)
         decision = await self._checks.decided(new, old, version)
         refused = [*map(str, decision.refusals)] or await self._tried(resource, new, old)
@@ -236,7 +237,7 @@ class _Planner:
 
     async def deploy(self, name: str, written: Object | None) -> None:
         live = self._live.get(name)
-        wanted = _over(written, live) if written is not None else live
+        wanted = applied_to(live, written) if written is not None else live
         assert wanted is not None
         refused = await self._tried(APPLICATIONS_ON, wanted, live) if written else []
         chosen, errors = choose_all(wanted, self._state.homes)
@@ -332,18 +333,6 @@ class _Planner:
             app_revision=revision,
             context={"clusterVersion": self._cluster},
         )
-
-
-def _over(written: Object, old: Object | None) -> Object:
-    """Return the object that would result from applying `written` to `old`."""
-    if old is None:
-        return {**written, "metadata": {**written["metadata"]}}
-    metadata = {**old["metadata"]}
-    for part in ("labels", "annotations"):
-        said = written["metadata"].get(part) or {}
-        if said:
-            metadata[part] = {**(metadata.get(part) or {}), **said}
-    return {**old, "spec": written.get("spec") or {}, "metadata": metadata}
 
 
 def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list[PlannedMove]:

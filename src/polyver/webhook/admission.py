@@ -64,6 +64,7 @@ class _Request(msgspec.Struct, rename="camel"):
     old_object: Object | None = None
     dry_run: bool | None = None
     options: _Options | None = None
+    request_kind: _Kind | None = None
 
 
 class _Metadata(msgspec.Struct):
@@ -157,6 +158,7 @@ def _review(request: _Request, kind: ResourceKind, timeout: float) -> AdmissionR
         user=User(user.username, tuple(user.groups or ()), user.uid, extra),
         dry_run=bool(request.dry_run),
         applied=_is_apply(request),
+        requested=request.request_kind.version if request.request_kind else "",
         timeout=timeout,
     )
 

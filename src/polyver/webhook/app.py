@@ -37,6 +37,7 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.webhooks import CONVERT
 from polyver.kube.server.admission import AdmissionChain
+from polyver.kube.server.request_counts import RequestCounts
 from polyver.webhook.admission import Act, admit
 from polyver.webhook.budget import (
     MemoryBudget,
@@ -106,6 +107,8 @@ class ReviewHandlers:
     chain: AdmissionChain = field(default_factory=AdmissionChain)
     admitted: frozenset[Key] = frozenset()
     """The kinds, as group and kind, whose writes the admission chain reviews."""
+    names: Mapping[Key, str] = field(default_factory=dict)
+    """The names of CustomResourceDefinitions by group and kind, to count conversions."""
 
     @property
     def kinds(self) -> frozenset[Key]:
@@ -125,9 +128,11 @@ class WebhookApp:
         most_body: int = MOST_BODY,
         memory: int | None = None,
         documents: Mapping[str, Callable[[], Awaitable[bytes]]] | None = None,
+        counts: RequestCounts | None = None,
     ) -> None:
         """Create the application.
 
+        It adds converted objects to `counts`.
         `memory` is the memory limit of the process in bytes; by default, the limit of its cgroup.
         `documents` are JSON documents to serve, by URL path.
         """
@@ -136,6 +141,7 @@ class WebhookApp:
         self._functions = FunctionKinds(served.converters)
         self._metrics = metrics or WebhookMetrics()
         self._documents = documents or {}
+        self._counts = counts
         self._log = log or Log()
         self._budget = self._metrics.budget = MemoryBudget(memory or memory_limit(), most_body)
         self._logged = 0.0
@@ -375,6 +381,10 @@ class WebhookApp:
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
+        if self._counts is not None:
+            for key, count in reviewed.objects.items():
+                if name := self._served.names.get(key):
+                    self._counts.converted(name, reviewed.version, count)
         if reviewed.fault is not None or self._log.verbose:
             self._record(reviewed, seconds)
 

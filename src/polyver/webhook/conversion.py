@@ -236,9 +236,11 @@ class _Review:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._request.desired}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
-            counts = self._reviewing.counts
-            return Reviewed(200, body, counts, failed.kind or ("", ""), failed.fault, about)
-        return Reviewed(200, self._response(done, _SUCCESS), self._reviewing.counts)
+            made = self._reviewing
+            kind = failed.kind or ("", "")
+            return Reviewed(200, body, made.counts, made.version, kind, failed.fault, about)
+        made = self._reviewing
+        return Reviewed(200, self._response(done, _SUCCESS), made.counts, made.version)
 
     def _convert(self, done: list[Made]) -> None:
         given: Sequence[Opened | msgspec.Raw] = self._request.objects or []
@@ -269,7 +271,7 @@ class _Reviewing:
         self._converters = converters
         self._paths = paths
         self._calling = calling
-        self.group, _, self._version = wanted.rpartition("/")
+        self.group, _, self.version = wanted.rpartition("/")
         self.counts: dict[Key, int] = {}
         """The number of converted objects, by kind."""
 
@@ -291,12 +293,12 @@ class _Reviewing:
     def _path(self, version: str, kind: str, wanted: str) -> ConvertOpened | None:
         group, _, source = version.rpartition("/")
         converter = self._converters.get((group, kind))
-        if converter is None or group != self.group or source == self._version:
+        if converter is None or group != self.group or source == self.version:
             return None
-        if source not in converter.versions or self._version not in converter.versions:
+        if source not in converter.versions or self.version not in converter.versions:
             return None
         _check_calling(converter, self._calling)
-        path = converter.conversion_path(source, self._version)
+        path = converter.conversion_path(source, self.version)
         if path is not None and not converter.calls_functions:
             self._paths[version, kind, wanted] = path
         return path
@@ -308,7 +310,7 @@ class _Reviewing:
             return raw
         key, converter = self._converter(found)
         try:
-            converted = converter.convert_raw(raw, self._version)
+            converted = converter.convert_raw(raw, self.version)
             self._check(found, converted)
         except BaseException as error:
             raise _not_converted(error, key) from None
@@ -325,7 +327,7 @@ class _Reviewing:
             raise ConversionFailed(
                 f"{found.kind}.{group} is not served here; known: {known or 'nothing'}"
             )
-        for each in (version, self._version):
+        for each in (version, self.version):
             if each not in converter.versions:
                 raise ConversionFailed(
                     f"{found.kind}.{group} has no version {each}; "

@@ -52,7 +52,7 @@ class WebhookMetrics(Collector):
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()
-        self._objects: Counter[Key] = Counter()
+        self._objects: Counter[tuple[str, str, str]] = Counter()
         self._failures: Counter[Key] = Counter()
         self._admissions: Counter[Admitted] = Counter()
         self._times = Times(_BOUNDS)
@@ -76,7 +76,7 @@ class WebhookMetrics(Collector):
         self._reviews[_SUCCESS if success else _result(reviewed)] += 1
         self._times.observe(seconds)
         for key, count in reviewed.objects.items():
-            self._objects[key] += count
+            self._objects[*key, reviewed.version] += count
         if failed is not None:
             self._failures[failed] += 1
         if admitted is not None:
@@ -85,8 +85,9 @@ class WebhookMetrics(Collector):
     def withdraw(self, *keys: Key) -> None:
         """Remove the counts of kinds that are no longer served."""
         for key in keys:
-            self._objects.pop(key, None)
             self._failures.pop(key, None)
+        for each in [each for each in self._objects if each[:2] in keys]:
+            del self._objects[each]
         for admitted in [each for each in self._admissions if each.kind in keys]:
             del self._admissions[admitted]
 
@@ -103,7 +104,8 @@ class WebhookMetrics(Collector):
         """Yield all metrics, for the Prometheus library."""
         reviews = {(str(code), result): each for (code, result), each in self._reviews.items()}
         yield _counter("reviews", "Reviews answered.", ("code", "result"), reviews)
-        yield _counter("objects", "Objects converted.", _OF_A_KIND, self._objects)
+        text = "Objects converted, by the version to which they were converted."
+        yield _counter("objects", text, (*_OF_A_KIND, "version"), self._objects)
         text = "Reviews that failed because of an object; without a kind if the kind is not served."
         yield _counter("failures", text, _OF_A_KIND, self._failures)
         text = "Writes that were admitted or refused; without a kind if the kind is not served."

@@ -52,6 +52,8 @@ class Reviewed(msgspec.Struct, frozen=True):
     body: bytes
     objects: Mapping[Key, int] = _NOTHING
     """The number of converted objects, by kind."""
+    version: str = ""
+    """The version to which the objects were converted; empty if there are none."""
     failed: Key | None = None
     """The kind of the object whose conversion failed; None if no conversion failed."""
     fault: BaseException | None = None

@@ -433,7 +433,10 @@ def test_a_plan_tells_whom_a_definition_of_their_own_would_take_something_from(
 
 def test_files_without_anything_to_plan_are_told(run: Run) -> None:
     done = run("plan", "-f", write("x.yaml", {"apiVersion": "v1", "kind": "Pod"}))
-    assert (done.code, "there is no definition and no application" in done.err) == (1, True)
+    assert (done.code, "there is no object in the files that can be planned" in done.err) == (
+        1,
+        True,
+    )
 
 
 def test_what_a_server_would_not_take_is_told(name: str, space: str, run: Run) -> None:

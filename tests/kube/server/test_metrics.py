@@ -36,6 +36,34 @@ def test_requests_are_counted_by_what_they_are_about() -> None:
     assert found[name, ("POST", "", "namespaces", "")] == 1
 
 
+def test_requests_are_counted_by_version() -> None:
+    metrics = ApiServerMetrics()
+    metrics.observe("GET", "/apis/ex.io/v1/widgets", 200, 0.01)
+    metrics.observe("GET", "/apis/ex.io/v2/widgets", 200, 0.01)
+    body = metrics.response().body
+    assert isinstance(body, bytes)
+    for version in ("v1", "v2"):
+        found = text_string_to_metric_families(body.decode())
+        samples = [each for family in found for each in family.samples]
+        counted = [
+            each.value
+            for each in samples
+            if each.name == "apiserver_request_total" and each.labels["version"] == version
+        ]
+        assert counted == [1]
+
+
+def test_resources_that_are_not_served_are_no_labels() -> None:
+    metrics = ApiServerMetrics(known=lambda group, version, plural: plural == "widgets")
+    metrics.observe("GET", "/apis/ex.io/v1/widgets/a/status", 200, 0.01)
+    for number in range(50):
+        metrics.observe("GET", f"/apis/ex.io/v1/things{number}", 404, 0.01)
+    found = samples(metrics)
+    assert found["apiserver_request_total", ("GET", "ex.io", "widgets/status", "")] == 1
+    assert found["apiserver_request_total", ("GET", "", "", "")] == 50
+    assert len(list(metrics.series())) == 2
+
+
 def test_times_fall_into_buckets() -> None:
     metrics = ApiServerMetrics()
     for seconds in (0.001, 0.005, 0.3, 100.0):

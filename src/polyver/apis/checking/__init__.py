@@ -12,6 +12,7 @@ from polyver.apis.checking._findings import (
     ranked,
 )
 from polyver.apis.checking._ledger import FieldConversion, Ledger, Observed, ledger
+from polyver.apis.checking._list_edits import edits_lose, list_edit_finding
 from polyver.apis.checking._rule_places import rule_place
 from polyver.apis.checking._rule_types import check_types, fitting
 from polyver.apis.checking._test_data import guessed, words_of
@@ -26,10 +27,12 @@ __all__ = [
     "Observed",
     "check_types",
     "check_writing",
+    "edits_lose",
     "fitting",
     "found",
     "guessed",
     "ledger",
+    "list_edit_finding",
     "ranked",
     "rule_place",
     "words_of",

@@ -171,6 +171,13 @@ _RISKY = {
         "updated",
         "Allow the object in the other version, or give required fields of that version a default",
     ),
+    "edits-lose": (
+        "if a client edits an item of a list in another version, the fields of this item that the "
+        "other version cannot express are lost",
+        "Name the fields that identify an item as key of a rule each, or as "
+        "x-kubernetes-list-map-keys in the schema; if nothing identifies an item, convert these "
+        "fields, or accept the loss",
+    ),
     "unmapped": (
         "the rule has no mapping for a value of an enum: the value is preserved, and the field is"
         " absent",

@@ -21,7 +21,7 @@ from polyver.apis.checking.schema_paths import (
     schema_at,
     show,
 )
-from polyver.apis.conversion import Converter, RuleBlock
+from polyver.apis.conversion import Converter, RuleBlock, positions
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
@@ -361,12 +361,16 @@ class Observed:
         self.target = target
         known = (_up_to_list(place) for place in places(schema, leaves=True))
         self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
+        self.edited_lists: dict[str, dict[str, None]] = {}
+        """The lists whose items nothing identifies, and the preserved fields of their items."""
 
     def see(self, obj: Object, made: Object) -> None:
         """Add one object of the source version to the counts; `made` is the converted object."""
         visible = self._converter.visible(made)
         carried = self._converter.carried(made)
         lost = [parse_path(text) for text in carried.get(self.source, [])]
+        for at, part in positions(self._converter.keeping.split(made)[1].lost.get(self.source, {})):
+            self.edited_lists.setdefault(at, {})[part] = None
         for place, seen in self._seen.items():
             path = tuple(step for step in place if isinstance(step, str))
             value = pick(obj, path)

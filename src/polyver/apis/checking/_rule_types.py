@@ -253,6 +253,11 @@ class Fit:
         if wrong:
             return
         inside = self.inside(rule)
+        for key in rule.source_keys if isinstance(rule, EachRule) else ():
+            if not inside.source.has((key,)):
+                at = show((*inside.source.at, key))
+                fact = f"each identifies items by {at}, but {one.version} has no such field"
+                yield self._found("unknown-field", fact, inside.source, (key,))
         for each in rule.inside.rules:
             yield from inside.rule(each)
 

@@ -12,7 +12,15 @@ from polyver.apis.conversion._converter import (
     NotConvertible,
     build_converter,
 )
-from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE, CarryTooLarge
+from polyver.apis.conversion._delta import positions
+from polyver.apis.conversion._preserved_fields import (
+    ANNOTATION,
+    BESIDE,
+    NOTHING_PRESERVED,
+    CarryTooLarge,
+    preserved_in_version,
+    without_version,
+)
 from polyver.apis.conversion.hops import PrunedObject
 from polyver.apis.conversion.paths import InvalidFieldPath
 from polyver.apis.conversion.reading import (
@@ -25,6 +33,7 @@ from polyver.apis.conversion.reading import (
 __all__ = [
     "ANNOTATION",
     "BESIDE",
+    "NOTHING_PRESERVED",
     "CarryTooLarge",
     "Converter",
     "DeclaredConversion",
@@ -38,6 +47,9 @@ __all__ = [
     "RuleBlock",
     "Rules",
     "build_converter",
+    "positions",
+    "preserved_in_version",
     "read_conversion",
     "read_conversions",
+    "without_version",
 ]

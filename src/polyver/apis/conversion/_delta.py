@@ -38,6 +38,7 @@ __all__ = [
     "patch",
     "patch_items",
     "place_of",
+    "positions",
     "was",
     "without",
 ]
@@ -251,6 +252,23 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
     if any(map(_is_guarded, inside)) or has_guards(entry.get("in", {})):
         return True
     return any(map(has_guards, entry.get("by", {}).values()))
+
+
+def positions(lost: Lost, at: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the lists whose items are known only by their position, and a lost field of the items.
+
+    `at` is the path of `lost`, in which `[]` stands for an item of a list.
+
+    >>> list(positions({"spec.ports": {"at": {"0": {"in": {"name": {"is": "a"}}, "if": ""}}}}))
+    [('spec.ports[]', 'name')]
+    """
+    for path, entry in lost.items():
+        where = f"{at}.{path}" if at else path
+        for kept in entry.get("at", {}).values():
+            yield from ((f"{where}[]", part) for part in kept["in"])
+        for inner in entry.get("by", {}).values():
+            yield from positions(inner, f"{where}[]")
+        yield from positions(entry.get("in", {}), where)
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:

@@ -23,6 +23,7 @@ from polyver.kube.objects.codec import encode_sorted
 __all__ = [
     "ANNOTATION",
     "BESIDE",
+    "NOTHING_PRESERVED",
     "CarryTooLarge",
     "PreservedFields",
     "PreservedFieldsLocation",
@@ -30,6 +31,8 @@ __all__ = [
     "PreservedInAnnotation",
     "PreservedInField",
     "format_of",
+    "preserved_in_version",
+    "without_version",
 ]
 
 FORMAT: Final = 1
@@ -157,6 +160,36 @@ def format_of(text: str) -> str:
     if type(number) is not int:
         return "no format number"
     return f"format {number}" if number != FORMAT else f"format {FORMAT}, with other fields"
+
+
+def preserved_in_version(text: object, version: str) -> list[str] | None:
+    """Return the paths of the preserved fields that only one version can restore.
+
+    `text` is the value of the annotation or of the reserved field. The result is None if this
+    release cannot read its format.
+    """
+    carry = _read(text)
+    return None if carry.unknown else [*carry.lost.get(version, ())]
+
+
+def without_version(text: str, version: str) -> str:
+    """Return preserved fields without those of one version, or NOTHING_PRESERVED if none are left.
+
+    If this release cannot read the format, return `text` unchanged.
+    """
+    if not preserved_in_version(text, version):
+        return text
+    written = msgspec.json.decode(text)
+    written["lost"] = {name: each for name, each in written["lost"].items() if name != version}
+    return encode_sorted(written).decode() if any(written["lost"].values()) else NOTHING_PRESERVED
+
+
+NOTHING_PRESERVED: Final = '{"format":1,"lost":{}}'
+"""The text without any preserved fields.
+
+If an update leaves out the preserved fields of an object, admission restores them. It does not
+restore this text. So a client removes preserved fields in two writes: first it writes this text.
+"""
 
 
 def _write(carry: PreservedFields, *, room: int) -> str:
@@ -305,7 +338,7 @@ class PreservedInAnnotation:
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
         carry = (old["metadata"].get("annotations") or {}).get(self.name)
         annotations = obj["metadata"].get("annotations") or {}
-        if carry is not None and self.name not in annotations:
+        if carry not in (None, NOTHING_PRESERVED) and self.name not in annotations:
             obj["metadata"]["annotations"] = {**annotations, self.name: carry}
 
 
@@ -349,7 +382,7 @@ class PreservedInField:
         return {**obj, self.name: text}
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
-        if self.name in old and self.name not in obj:
+        if self.name in old and self.name not in obj and old[self.name] != NOTHING_PRESERVED:
             obj[self.name] = old[self.name]
 
 

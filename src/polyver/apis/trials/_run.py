@@ -13,9 +13,11 @@ from polyver.apis.checking import (
     ConversionFinding,
     Ledger,
     Observed,
+    edits_lose,
     fitting,
     guessed,
     ledger,
+    list_edit_finding,
     ranked,
     rule_place,
     words_of,
@@ -126,7 +128,8 @@ def check(
     if examples and len(subject.converter.versions) > 1:
         run.draw(examples)
         run.try_all(examples, progress)
-    findings = [*fitting(subject.converter, subject.schemas, subject.name), *run.findings()]
+    about = (subject.converter, subject.schemas, subject.name)
+    findings = [*fitting(*about), *edits_lose(*about), *run.findings(), *run.list_edits()]
     placed = [each if each.place else replace(each, place=subject.place) for each in findings]
     return ConversionCheckResult(tuple(ranked(placed)), tuple(run.ledgers()), run.tried, seed)
 
@@ -355,6 +358,16 @@ class _Run:
                 rule_place(self.subject.converter, first.way, path, first.at),
                 example=first.example,
             )
+
+    def list_edits(self) -> Iterator[ConversionFinding]:
+        """Yield a finding for each list whose items lose fields that functions do not return."""
+        for pair, seen in self.observed.items():
+            if len(hops_on(self.subject.converter, pair)) > 1:
+                continue  # the findings of the neighbouring versions name the list
+            for at, parts in seen.edited_lists.items():
+                finding = list_edit_finding(self.subject.name, pair, at, sorted(parts))
+                place = rule_place(self.subject.converter, pair, at, pair[0])
+                yield replace(finding, place=place)
 
     def ledgers(self) -> Iterator[Ledger]:
         converter, schemas = self.subject.converter, self.subject.schemas

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from polyver.cli.cluster import list_all, on_cluster
@@ -17,19 +18,15 @@ from polyver.compositions.controllers.compositions import (
 )
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, composites
 from polyver.compositions.decisions import (
-    Candidate,
     ChosenComposition,
     CompositeExplanation,
-    CompositeKind,
     FunctionLineages,
     StepResolution,
     candidate_of,
     check_definition,
-    explain,
-    presumed_definition,
-    read_composite,
     read_definition,
 )
+from polyver.compositions.planning import CompositionSnapshot
 from polyver.core import Resolution, listed
 from polyver.core.plain import Object
 from polyver.kube.objects.conditions import find_condition
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
-    "CompositionSnapshot",
     "composed_on",
     "explained_on",
     "impact_of_composition",
@@ -56,23 +52,8 @@ ANY = ("xr", "xrs", "composite", "composites")
 """The names that mean any kind of composite resource, as in `polyver why xr/NAME`."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompositionSnapshot:
-    """The objects of a cluster that decide which revisions composite resources use."""
-
-    kinds: tuple[ResourceKind, ...]
-    """Kinds of composite resources, each in the version that Compositions reference."""
-    definitions: dict[tuple[str, str], CompositeKind]
-    candidates: tuple[Candidate, ...]
-    revisions: tuple[Object, ...]
-    installed: FunctionLineages
-
-    def explain(self, obj: Object) -> CompositeExplanation:
-        """Explain which revisions a composite resource uses, and which it would use now."""
-        group = obj["apiVersion"].rpartition("/")[0]
-        defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
-        asking = read_composite(obj, defined)
-        return explain(asking, defined, self.candidates, self.revisions, self.installed)
+def _whole(obj: Object) -> Object:
+    return obj
 
 
 async def composed_on(client: Client) -> CompositionSnapshot:
@@ -87,34 +68,44 @@ async def composed_on(client: Client) -> CompositionSnapshot:
     for kind in composites(discovery):
         known = definitions.get((kind.group, kind.kind))
         kinds.append((discovery.find(known.api_version, kind.kind) if known else None) or kind)
+    functions = tuple(await _all(client, FUNCTION_REVISIONS))
     return CompositionSnapshot(
         tuple(kinds),
         definitions,
         tuple(candidate_of(each) for each in await _all(client, COMPOSITIONS)),
         tuple(await _all(client, COMPOSITION_REVISIONS)),
-        FunctionLineages(await _all(client, FUNCTION_REVISIONS)),
+        functions,
+        FunctionLineages(functions),
     )
 
 
-async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
+async def _all(
+    client: Client, resource: GroupVersionResource, keep: Callable[[Object], Object] = _whole
+) -> list[Object]:
     try:
-        return await list_all(client, resource)
+        return await list_all(client, resource, keep=keep)
     except ApiError as error:
         if error.code == 404:
             return []  # the kind is not served
         raise
 
 
-async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
+async def composites_on(
+    client: Client, composed: CompositionSnapshot, *, keep: Callable[[Object], Object] = _whole
+) -> list[Object]:
     """Read all composite resources, and set the apiVersion and kind of each.
 
-    API servers leave these fields out in lists.
+    API servers leave these fields out in lists. `keep` returns the fields to keep of an object.
     """
-    return [
-        {"apiVersion": kind.api_version, "kind": kind.kind, **each}
-        for kind in composed.kinds
-        for each in await _all(client, GroupVersionResource.of(kind))
-    ]
+    found = []
+    for kind in composed.kinds:
+        resource = GroupVersionResource.of(kind)
+        found += await _all(client, resource, partial(_kept, kind, keep))
+    return found
+
+
+def _kept(kind: ResourceKind, keep: Callable[[Object], Object], obj: Object) -> Object:
+    return keep({"apiVersion": kind.api_version, "kind": kind.kind, **obj})
 
 
 # `polyver why`.

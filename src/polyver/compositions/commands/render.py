@@ -298,7 +298,7 @@ async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Obje
             run = start(State(Resource(read.composite.obj), there), steps, read.secrets)
         except Refusal as refusal:
             raise located(refusal, read.revision) from None
-        await served.serve(packages[name] for name in {step.revision for step in steps})
+        await served.serve(packages[name].served for name in {step.revision for step in steps})
         run = await _driven(replace(run, context=read.context), read, served, wanted.seconds)
     # `distinct=False`: if two steps compose the same object, print it twice, like Crossplane's
     # command. The controller would refuse such an object.

@@ -31,6 +31,7 @@ from polyver.compositions.decisions._crds import (
 )
 from polyver.compositions.decisions._definitions import (
     CATEGORY,
+    INSIDE,
     CompositeKind,
     check_definition,
     definition_crd,
@@ -67,6 +68,7 @@ from polyver.compositions.decisions._steps import (
 __all__ = [
     "APPLIER",
     "CATEGORY",
+    "INSIDE",
     "Candidate",
     "Changes",
     "ChosenComposition",

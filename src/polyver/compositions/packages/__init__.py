@@ -14,6 +14,7 @@ from polyver.compositions.packages._functions import (
     known_revision,
     lineage_of,
     read_function,
+    recorded_digest,
     revision_object,
     revision_patch,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "pins_in",
     "pipeline_of",
     "read_function",
+    "recorded_digest",
     "results_of",
     "revision_object",
     "revision_patch",

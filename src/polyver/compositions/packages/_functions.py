@@ -34,6 +34,7 @@ __all__ = [
     "lineage_of",
     "new_revision",
     "read_function",
+    "recorded_digest",
     "relabelled",
     "revision_object",
     "revision_patch",
@@ -241,6 +242,24 @@ def function_of(obj: ReadOnlyObject) -> str:
 def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage:
     """Build the lineage of a function. The numbers of its revisions must be distinct."""
     return Lineage(function, [each.release for each in known])
+
+
+def recorded_digest(
+    function: DesiredFunction, obj: ReadOnlyObject, known: Iterable[KnownFunctionRevision]
+) -> str | None:
+    """Return the digest of the package that the status of a Function records.
+
+    Return None if the status is about another package reference, or if the package must be read
+    again.
+    """
+    status: ReadOnlyObject = obj.get("status") or {}
+    if function.pull == "Always" or status.get("currentIdentifier") != function.package:
+        return None
+    for each in known:
+        is_current = each.name == status.get("currentRevision") and not each.deleting
+        if is_current and each.is_copied_address is bool(function.address):
+            return each.digest
+    return None
 
 
 def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFunctionRevision:

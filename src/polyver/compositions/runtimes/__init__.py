@@ -3,10 +3,19 @@
 from polyver.compositions.runtimes.interface import (
     ENDPOINT,
     DesiredRevision,
+    FunctionReach,
     Reason,
     Runtime,
     ServingStatus,
 )
 from polyver.compositions.runtimes.metrics import Figures
 
-__all__ = ["ENDPOINT", "DesiredRevision", "Figures", "Reason", "Runtime", "ServingStatus"]
+__all__ = [
+    "ENDPOINT",
+    "DesiredRevision",
+    "Figures",
+    "FunctionReach",
+    "Reason",
+    "Runtime",
+    "ServingStatus",
+]

@@ -15,7 +15,7 @@ from polyver.compositions.calls import Endpoint
 from polyver.compositions.names import ENDPOINT
 from polyver.compositions.runtimes.metrics import Figures
 
-__all__ = ["ENDPOINT", "DesiredRevision", "Reason", "Runtime", "ServingStatus"]
+__all__ = ["ENDPOINT", "DesiredRevision", "FunctionReach", "Reason", "Runtime", "ServingStatus"]
 
 Reason = Literal[
     "Building",
@@ -76,7 +76,14 @@ class ServingStatus:
         return bool(self.endpoint)
 
 
-class Runtime(Protocol):
+class FunctionReach(Protocol):
+    """Knows how to call the function revisions that are served."""
+
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        """Build the endpoint for calls of a FunctionRevision from its `status.endpoint`."""
+
+
+class Runtime(FunctionReach, Protocol):
     """Serves function revisions, each at its own endpoint."""
 
     async def digest(self, package: str, *, address: str = "") -> str:
@@ -95,9 +102,6 @@ class Runtime(Protocol):
 
     async def end(self, name: str) -> None:
         """Stop serving a revision, but let calls in progress finish."""
-
-    async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """Build the endpoint for calls of a FunctionRevision from its `status.endpoint`."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Call `changed` with the name of a revision each time its status changes."""

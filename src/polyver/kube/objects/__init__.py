@@ -5,7 +5,7 @@ here does I/O.
 """
 
 from polyver.kube.objects.codec import digest, encode_json
-from polyver.kube.objects.metadata import Metadata, objects_of
+from polyver.kube.objects.metadata import Metadata, objects_of, type_of
 from polyver.kube.objects.patch import (
     InvalidPatch,
     PatchFailed,
@@ -39,4 +39,5 @@ __all__ = [
     "objects_of",
     "parse_field_selector",
     "parse_label_selector",
+    "type_of",
 ]

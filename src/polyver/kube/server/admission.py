@@ -48,6 +48,11 @@ class AdmissionRequest:
     If True, the write may also remove fields: those that its field manager applied before and does
     not apply now.
     """
+    requested: str = ""
+    """The version in which the client sent the write, if it is known.
+
+    It differs from the version of `kind` if the API server converted the object for the review.
+    """
     warnings: list[str] = field(default_factory=list)
     timeout: float = TIMEOUT
 

@@ -35,6 +35,7 @@ from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.kube.server.options import Query
 from polyver.kube.server.read import get_object, list_objects
 from polyver.kube.server.registrations import Registrations
+from polyver.kube.server.request_counts import RequestCounts
 from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
 from polyver.kube.server.reviews import review
 from polyver.kube.server.watch import watch_objects
@@ -86,6 +87,8 @@ class ApiServer:
 
         kube-apiserver does not have these paths.
         """
+        self.request_counts = RequestCounts()
+        """The requests for custom resources, by version and client."""
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -99,6 +102,10 @@ class ApiServer:
         self._registrations = Registrations(self.server, self.handle)
         self._definitions = Definitions(self.server)
         self._definitions.load()
+
+    def custom_kinds(self) -> set[str]:
+        """Return the names of the CustomResourceDefinitions that are served now."""
+        return {each.kind.resource for each in self.catalogue if each.kind.custom}
 
     async def run(self) -> None:
         """Run the background work of the server until it is cancelled or fails.
@@ -148,6 +155,11 @@ class ApiServer:
             return self._documents.answer(request)
         return await off_loop(lambda: self._documents.answer(request))
 
+    def _count(self, request: HttpRequest, kind: ResourceKind) -> None:
+        if kind.custom and not request.own:
+            user, agent = request.user.name, request.headers.get("user-agent", "")
+            self.request_counts.count(kind.resource, kind.version, user, agent)
+
     async def _route(self, request: HttpRequest) -> HttpResponse:
         api_path = parse_api_path(request.path)
         if api_path is None or not api_path.resource:
@@ -161,6 +173,7 @@ class ApiServer:
         resource = self.catalogue.get(api_path.group, api_path.version, api_path.resource)
         if resource is None or not _has_path(resource, api_path, verb):
             return unknown_path(builtin=self.catalogue.is_builtin(api_path.group))
+        self._count(request, resource.kind)
         accept = request.headers.get("accept", "")
         form = choose_form(accept, custom=resource.kind.custom)
         call = Call(self.server, request, resource, api_path, query, form)

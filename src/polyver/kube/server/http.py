@@ -45,6 +45,8 @@ class HttpRequest:
     body: bytes
     user: User
     remote: str = ""
+    own: bool = False
+    """True for requests of this process itself, which are not counted as requests of a client."""
 
 
 class Handler(Protocol):

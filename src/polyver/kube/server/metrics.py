@@ -21,7 +21,7 @@ __all__ = ["ApiServerMetrics"]
 _BOUNDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 _MOST_SERIES = 1000
 _WORDS = {"create": "POST", "update": "PUT"}
-_LABELS = ("verb", "group", "resource", "code")
+_LABELS = ("verb", "group", "version", "resource", "code")
 
 
 class _Series(NamedTuple):
@@ -29,11 +29,12 @@ class _Series(NamedTuple):
 
     verb: str
     group: str
+    version: str
     resource: str
     code: str
 
 
-_OTHER = _Series("OTHER", "", "", "")
+_OTHER = _Series("OTHER", "", "", "", "")
 
 
 class _Counts:
@@ -54,10 +55,16 @@ class ApiServerMetrics:
         revision: Callable[[], int] = lambda: 0,
         *,
         also: Sequence[Callable[[], Collector]] = (),
+        known: Callable[[str, str, str], bool] = lambda *_: True,
     ) -> None:
-        """Each function in `also` returns a collector whose metrics are added to the answer."""
+        """Each function in `also` returns a collector whose metrics are added to the answer.
+
+        `known` reports whether a resource is served, by its group, version and plural. Requests for
+        other resources are counted without these labels.
+        """
         self._revision = revision
         self._also = also
+        self._known = known
         self._series: dict[_Series, _Counts] = {}
         self.watchers = 0
 
@@ -71,6 +78,9 @@ class ApiServerMetrics:
         series = _series(method, path, code, watch=watch)
         counts = self._series.get(series)
         if counts is None:
+            plural = series.resource.partition("/")[0]
+            if plural and not self._known(series.group, series.version, plural):
+                series = _Series(method, "", "", "", str(code))
             # Clients choose the paths, so the number of time series must be limited.
             series = series if len(self._series) < _MOST_SERIES else _OTHER
             counts = self._series.setdefault(series, _Counts())
@@ -102,12 +112,13 @@ def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
     api_path = parse_api_path(path)
     # A request that was refused may name a resource that does not exist.
     if api_path is None or not api_path.resource or code in (401, 403):
-        return _Series(method, "", "", str(code))
+        return _Series(method, "", "", "", str(code))
     verb = verb_of(method, api_path, watch=watch)
     part = (
         f"{api_path.resource}/{api_path.subresource}" if api_path.subresource else api_path.resource
     )
-    return _Series(_WORDS.get(verb, verb.upper()), api_path.group, part, str(code))
+    word = _WORDS.get(verb, verb.upper())
+    return _Series(word, api_path.group, api_path.version, part, str(code))
 
 
 def _collector(metrics: ApiServerMetrics) -> Collector:

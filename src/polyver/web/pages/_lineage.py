@@ -146,7 +146,7 @@ def _table(each: Data) -> Html | None:
     found = each["table"]
     name = f"{found['title']} of {each['name']}"
     rows = [(tag("code", first), *rest) for first, *rest in found["rows"]]
-    shown = table(found["columns"], rows, caption=name, of="arguments")
+    shown = table(found["columns"], rows, caption=name, of=found["title"].lower())
     title = f"{found['title']} ({len(rows)})"
     return tag("details", tag("summary", title), shown, id=f"table-{each['name']}")
 

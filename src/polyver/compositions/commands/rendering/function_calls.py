@@ -1,4 +1,4 @@
-"""Serves the functions of a pipeline while `polyver render` runs, and calls them."""
+"""Serves functions while `polyver render` or `polyver plan` runs, and calls them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from polyver.cli.output import printable
 from polyver.compositions.calls import Caller, CallFailure, Endpoint, FunctionFailed
-from polyver.compositions.commands.rendering.resolution import Package
 from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.lineages import content_digest
 from polyver.compositions.messages import Request, Response
@@ -28,7 +27,7 @@ from polyver.kube.http.logs import Log
 if TYPE_CHECKING:
     from polyver.compositions.runtimes.process import ProcessRuntime
 
-__all__ = ["FunctionNotServed", "FunctionServer", "functions"]
+__all__ = ["FunctionNotServed", "FunctionServer", "ServedRevision", "functions"]
 
 Tell = Callable[[str], None]
 _UNDER_WAY = ("Building", "Starting")
@@ -36,6 +35,19 @@ _UNDER_WAY = ("Building", "Starting")
 
 class FunctionNotServed(PolyverError):
     """A function cannot be called, because it could not be started or does not respond."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRevision:
+    """A function revision to serve, and the places that errors about it name."""
+
+    wanted: DesiredRevision
+    at: str
+    """The place of the Function or FunctionRevision: in a file, or on a cluster."""
+    address_at: str
+    """The place of the address, if the revision has one."""
+    hint: str = ""
+    """How to make a function available that this machine cannot run."""
 
 
 class _Quiet(Log):
@@ -55,6 +67,8 @@ class FunctionServer:
         self._news = asyncio.Event()
         self._caller = Caller()
         self._endpoints: dict[str, Endpoint] = {}
+        self._running: dict[str, DesiredRevision] = {}
+        """The revisions that run as processes of this machine."""
         self.answers: dict[str, Response] = {}
         """The last response of each step, by the name of the step."""
 
@@ -73,17 +87,17 @@ class FunctionServer:
             self._runtime.observe(lambda _: self._news.set())
         return self._runtime
 
-    async def serve(self, packages: Iterable[Package]) -> None:
+    async def serve(self, revisions: Iterable[ServedRevision]) -> None:
         """Start to serve function revisions, and wait until all of them can be called.
 
         Raise FunctionNotServed if one of them fails.
         """
         waiting = {}
-        for each in packages:
-            if each.known.address:
-                self._endpoints[each.known.name] = self._elsewhere(each)
+        for each in revisions:
+            if each.wanted.address:
+                self._endpoints[each.wanted.name] = self._elsewhere(each)
             else:
-                waiting[each.known.name] = each
+                waiting[each.wanted.name] = each
         with _progress() as tell:
             while waiting:
                 self._news.clear()
@@ -91,37 +105,47 @@ class FunctionServer:
                     served = await self._served(waiting[name])
                     tell(f"{name}: {served.message or served.reason}")
                     if served.healthy:
-                        reach = self._processes.reach(name, served.endpoint)
-                        self._endpoints[name] = await reach
-                        del waiting[name]
+                        self._running[name] = waiting.pop(name).wanted
+                        self._endpoints[name] = await self.reach(name, "")
                 if waiting:
                     await self._news.wait()
 
-    async def _served(self, package: Package) -> ServingStatus:
-        known = package.known
-        served = await self._processes.serve(
-            DesiredRevision(known.name, package.image, known.digest)
-        )
+    async def _served(self, each: ServedRevision) -> ServingStatus:
+        name = each.wanted.name
+        served = await self._processes.serve(each.wanted)
         if not served.healthy and served.reason not in _UNDER_WAY:
-            place = package.written.document.place()
-            log = logs_folder(self._folder) / f"{known.name}.log"
-            hint = f"its output is in {log}" if log.is_file() else ""
-            fact = f"{known.name} is not served: {without_again(served.message)}"
-            raise FunctionNotServed(fact, at=place, hint=hint)
+            log = logs_folder(self._folder) / f"{name}.log"
+            hint = f"its output is in {log}" if log.is_file() else each.hint
+            fact = f"{name} is not served: {without_again(served.message)}"
+            raise FunctionNotServed(fact, at=each.at, hint=hint)
         return served
 
-    def _elsewhere(self, package: Package) -> Endpoint:
-        known = package.known
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        """Return the endpoint of a revision.
+
+        A process that has ended and was started again has another endpoint than before. Raise
+        FunctionNotServed if the process does not run at the moment.
+        """
+        del endpoint
+        wanted = self._running.get(name)
+        if wanted is None:
+            return self._endpoints[name]
+        served = await self._processes.serve(wanted)
+        if not served.healthy:
+            raise FunctionNotServed(without_again(served.message) or served.reason)
+        return await self._processes.reach(name, served.endpoint)
+
+    def _elsewhere(self, each: ServedRevision) -> Endpoint:
+        name = each.wanted.name
         try:
-            address = read_address(known.address)
+            address = read_address(each.wanted.address)
         except InvalidAddress as error:
-            at = ("metadata", "annotations")
-            raise package.written.document.error(error.fact, *at, hint=error.hint) from None
+            raise FunctionNotServed(error.fact, at=each.address_at, hint=error.hint) from None
         if not address.secure:
-            return Endpoint(known.name, address.target)
+            return Endpoint(name, address.target)
         now = datetime.datetime.now(datetime.UTC)
-        trust = certificates_in(self._folder).trust(known.name, now=now)
-        return reached(known.name, str(address), trust)
+        trust = certificates_in(self._folder).trust(name, now=now)
+        return reached(name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
         """Return a callable that calls functions. All its calls together may take `seconds`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LocatedObject",
+    "compositions_in",
+    "functions_in",
     "located",
     "read_annotations",
     "read_composite_resource",
@@ -119,8 +121,14 @@ prepare(_Any, _Composite, _Observed)
 
 
 def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[LocatedObject]:
+    return _objects_in(documents_of([path]), shape)
+
+
+def _objects_in(
+    documents: Iterable[Document], shape: type[_Any | _Observed] = _Any
+) -> list[LocatedObject]:
     found = []
-    for each in documents_of([path]):
+    for each in documents:
         document = each.without_nulls()
         document.read(shape)
         assert isinstance(document.value, dict)
@@ -175,10 +183,16 @@ def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
 
 def read_compositions(path: str) -> list[LocatedObject]:
     """Read the Compositions and CompositionRevisions. Raise an error if there are none."""
-    kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
-    found = [_of_kind(each, kinds) for each in _objects(path)]
+    found = compositions_in(documents_of([path]))
     if not found:
         raise UnreadableInput("there is no Composition", at=path)
+    return found
+
+
+def compositions_in(documents: Iterable[Document]) -> list[LocatedObject]:
+    """Validate documents that are Compositions or CompositionRevisions."""
+    kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
+    found = [_of_kind(each, kinds) for each in _objects_in(documents)]
     for each in found:
         if each.kind == COMPOSITION_REVISIONS.kind:
             _check_label(each, COMPOSITION, "composition")
@@ -193,7 +207,13 @@ def read_functions(path: str) -> list[LocatedObject]:
     If a Function occurs several times, the command later treats its packages as if they were
     installed one after the other.
     """
-    found = [_of_kind(each, (FUNCTIONS, FUNCTION_REVISIONS)) for each in _objects(path)]
+    return functions_in(documents_of([path]))
+
+
+def functions_in(documents: Iterable[Document]) -> list[LocatedObject]:
+    """Validate documents that are Functions or FunctionRevisions."""
+    kinds = (FUNCTIONS, FUNCTION_REVISIONS)
+    found = [_of_kind(each, kinds) for each in _objects_in(documents)]
     for each in found:
         if each.kind == FUNCTION_REVISIONS.kind:
             _check_label(each, PACKAGE, "function")

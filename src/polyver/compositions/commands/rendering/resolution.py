@@ -13,6 +13,7 @@ from polyver.capability import Refusal
 from polyver.cli.exit_codes import Misused
 from polyver.cli.output import warn
 from polyver.compositions.commands.functions_on_cluster import revision_called
+from polyver.compositions.commands.rendering.function_calls import ServedRevision
 from polyver.compositions.commands.rendering.input_files import LocatedObject, located
 from polyver.compositions.decisions import (
     Candidate,
@@ -48,6 +49,7 @@ from polyver.compositions.packages import (
     results_of,
     uses_in,
 )
+from polyver.compositions.runtimes import DesiredRevision
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
@@ -179,6 +181,13 @@ class Package:
     known: KnownFunctionRevision
     image: str
     written: LocatedObject
+
+    @property
+    def served(self) -> ServedRevision:
+        """The revision to serve. Only a revision without an address runs on this machine."""
+        known, document = self.known, self.written.document
+        wanted = DesiredRevision(known.name, self.image, known.digest, known.address)
+        return ServedRevision(wanted, document.place(), document.place("metadata", "annotations"))
 
     @property
     def obj(self) -> Object:

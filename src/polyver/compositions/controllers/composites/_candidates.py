@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.capability.gates import GATE, STATE
-from polyver.client import Change, Client, find
+from polyver.client import Change, Client, Key, find
 from polyver.compositions.controllers.compositions import COMPOSITION_REVISIONS
 from polyver.compositions.decisions import (
     Candidate,
@@ -83,6 +83,10 @@ def _kept_annotations(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
     """Return the fields of a CompositionRevision that the cache keeps."""
     del kind
+    return _noted(obj)
+
+
+def _noted(obj: Object) -> CachedCompositionRevision:
     metadata, spec = obj["metadata"], obj["spec"]
     about = {name: metadata[name] for name in ("name", "uid", "generation") if name in metadata}
     labels = metadata.get("labels") or {}
@@ -137,6 +141,7 @@ class CompositionCache:
         self._functions: dict[str, dict[str, Object]] = {}
         self._installed: FunctionLineages | None = None
         self._contents: OrderedDict[tuple[str, str, int], Object] = OrderedDict()
+        self._provided: dict[str, Object] = {}
 
     # Queries.
 
@@ -236,6 +241,8 @@ class CompositionCache:
 
         Return None if it was deleted.
         """
+        if revision in self._provided:
+            return self._provided[revision]
         noted = self._named.get(revision)
         if noted is None:
             return None
@@ -300,6 +307,12 @@ class CompositionCache:
         for each in names:
             del self._lineages[each]
         return {each: (before[each], self.lineage(each)) for each in names}
+
+    def provide(self, revision: Object) -> None:
+        """Add a complete CompositionRevision, which does not have to exist on the API server."""
+        name = revision["metadata"]["name"]
+        self._provided[name] = revision
+        self.revise(Change(Key("", name), None, _noted(revision)))
 
     def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:
         """Record a change of a FunctionRevision. Return the changed lineages, by function.

@@ -70,6 +70,11 @@ class CompositeKey(NamedTuple):
     """The namespace; empty for a cluster-scoped resource."""
     name: str
 
+    @property
+    def label(self) -> str:
+        """The kind, namespace and name, for messages: `AcmeBucket/shop/my-bucket`."""
+        return "/".join(filter(None, self[1:]))
+
 
 class CompositeState(Struct, frozen=True, gc=False):
     """The indexed fields of a composite resource."""

@@ -38,7 +38,7 @@ from polyver.compositions.pipeline import (
     failed,
     fetched,
 )
-from polyver.compositions.runtimes import Runtime
+from polyver.compositions.runtimes import FunctionReach
 from polyver.core import PolyverError
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
@@ -124,7 +124,7 @@ class RevisionCaller:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: FunctionReach,
         wake: Callable[[CompositeKey], None],
         clock: Clock,
         limits: CompositeLimits,

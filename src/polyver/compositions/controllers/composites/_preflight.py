@@ -8,7 +8,7 @@ one in use, and compares the two results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -25,10 +25,16 @@ from polyver.compositions.controllers.composites._reconcile import (
 from polyver.compositions.decisions import FunctionLineages
 from polyver.compositions.pipeline import NOT_SERVED
 from polyver.core.plain import Object, ReadOnlyObject
-from polyver.core.preflight import HiddenText, Preflight, PreflightReport, identity_of
+from polyver.core.preflight import (
+    HiddenText,
+    Outcome,
+    Preflight,
+    PreflightReport,
+    identity_of,
+)
 from polyver.kube.objects.masking import Masks
 
-__all__ = ["CompositePreflight", "TriedRevision"]
+__all__ = ["Combined", "ComparedComposites", "CompositePreflight", "TriedRevision"]
 
 _AT_ONCE: Final = 8
 _LONGEST: Final = 60.0
@@ -107,8 +113,26 @@ class _Silence:
         return message if self.clock.time() - time < _KNOWN else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A CompositionRevision and the function revisions among which its steps choose."""
+
+    revision: str
+    installed: Callable[[], FunctionLineages]
+
+
+@dataclass(slots=True)
+class ComparedComposites:
+    """The effects of new revisions on composite resources, collected one after the other."""
+
+    report: Preflight = field(default_factory=Preflight)
+    failing: Preflight = field(default_factory=Preflight)
+    """Composite resources that fail with the revisions in use, and with the new revisions."""
+    outcomes: dict[CompositeKey, Outcome] = field(default_factory=dict)
+
+
 class CompositePreflight:
-    """Composes composite resources with a revision that they do not use yet."""
+    """Composes composite resources with revisions that they do not use yet."""
 
     def __init__(
         self,
@@ -126,41 +150,36 @@ class CompositePreflight:
 
     async def report(self, tried: TriedRevision, keys: Sequence[CompositeKey]) -> PreflightReport:
         """Report the effects that a revision would have on composite resources."""
-        report, silence = Preflight(), (_Silence(self._clock), _Silence(self._clock))
+        known = self._known
+
+        def after(work: Work) -> Combined:
+            target = tried.name if tried.kind == "Composition" else work.composite.revision
+            return Combined(target, partial(known.installed_with, tried.name))
+
+        def before(work: Work) -> Combined:
+            called = [*recorded_calls(work.found).values()]
+            return Combined(work.composite.revision, partial(known.installed_as, called))
+
+        return (await self.compare(keys, before, after)).report.report()
+
+    async def compare(
+        self,
+        keys: Sequence[CompositeKey],
+        before: Callable[[Work], Combined],
+        after: Callable[[Work], Combined],
+    ) -> ComparedComposites:
+        """Compose each composite resource with the revisions of `before` and of `after`."""
+        found, silence = ComparedComposites(), (_Silence(self._clock), _Silence(self._clock))
 
         async def one(key: CompositeKey) -> None:
-            await self._compare(tried, key, report, silence)
+            work = await self._work(key)
+            if work is not None:  # otherwise, it was deleted meanwhile
+                new = await self._composed(work, after(work), silence[0])
+                old = await self._composed(work, before(work), silence[1])
+                found.outcomes[key] = _compare(work, new, old, found)
 
         await for_each(keys, one, at_once=_AT_ONCE)
-        return report.report()
-
-    async def _compare(
-        self,
-        tried: TriedRevision,
-        key: CompositeKey,
-        report: Preflight,
-        silence: tuple[_Silence, _Silence],
-    ) -> None:
-        work = await self._work(key)
-        if work is None:
-            return  # it was deleted meanwhile
-        composite, recorded = work.composite, recorded_calls(work.found)
-        target = tried.name if tried.kind == "Composition" else composite.revision
-        name = "/".join(filter(None, (key.kind, key.namespace, key.name)))
-        known, called = self._known, [*recorded.values()]
-        opened, pinned = (
-            partial(known.installed_with, tried.name),
-            partial(known.installed_as, called),
-        )
-        after = await self._composed(work, target, opened, silence[0])
-        before = await self._composed(work, composite.revision, pinned, silence[1])
-        if after.failure and not before.failure:
-            report.fail(name, [after.failure])
-        elif after.failure:
-            report.compare(name, (), ())  # it fails already: the revision does not change this
-        else:
-            was = _as_after(before.existing, after.objects) if before.failure else before.objects
-            report.compare(name, *(_hidden(each, work.masks) for each in (was, after.objects)))
+        return found
 
     async def _work(self, key: CompositeKey) -> Work | None:
         defined = self._known.defined(key.group, key.kind)
@@ -173,21 +192,15 @@ class CompositePreflight:
             return None
         return Work(key, resource, defined, found, _ignored, _not_awaited)
 
-    async def _composed(
-        self,
-        work: Work,
-        revision: str,
-        installed: Callable[[], FunctionLineages],
-        silence: _Silence,
-    ) -> _Composed:
-        """Compose with a revision; try again for some time if its function does not answer.
+    async def _composed(self, work: Work, with_: Combined, silence: _Silence) -> _Composed:
+        """Compose with some revisions; try again for some time if its function does not answer.
 
         If a function exits or hangs with the input of the composite resource, it is not called
         again.
         """
         ends = self._clock.time() + _LONGEST
         while not (failure := silence.failure):
-            found = await self._tried(work, revision, installed())
+            found = await self._tried(work, with_.revision, with_.installed())
             silence.observe(found)
             if not found.retry or self._clock.time() >= ends:
                 return found
@@ -214,6 +227,17 @@ class CompositePreflight:
             message = ran.outcome.failure.message
             return _Composed((), existing, message, "silent" if ran.silent else "")
         return _Composed([each.obj for each in ran.outcome.apply], existing)
+
+
+def _compare(work: Work, after: _Composed, before: _Composed, found: ComparedComposites) -> Outcome:
+    name, report = work.key.label, found.report
+    if after.failure and not before.failure:
+        return report.fail(name, [after.failure])
+    if after.failure:
+        found.failing.fail(name, [after.failure])
+        return report.compare(name, (), ())  # it fails already: the revision does not change this
+    was = _as_after(before.existing, after.objects) if before.failure else before.objects
+    return report.compare(name, *(_hidden(each, work.masks) for each in (was, after.objects)))
 
 
 def _as_after(

@@ -40,6 +40,7 @@ from polyver.compositions.packages import (
     function_status,
     known_revision,
     read_function,
+    recorded_digest,
     revision_object,
     revision_patch,
 )
@@ -159,13 +160,10 @@ class FunctionController(Controller[str]):
         If the status of the Function records a digest for the same package reference, this digest
         is returned. Otherwise the digest is computed.
         """
-        status = obj.get("status") or {}
-        if function.pull != "Always" and status.get("currentIdentifier") == function.package:
-            for each in known:
-                is_current = each.name == status.get("currentRevision") and not each.deleting
-                if is_current and each.is_copied_address is bool(function.address):
-                    self._digests.forget(function.name)
-                    return DigestLookup(each.digest)
+        recorded = recorded_digest(function, obj, known)
+        if recorded is not None:
+            self._digests.forget(function.name)
+            return DigestLookup(recorded)
         question = DigestRequest(function.package, function.address, function.pull == "Always")
         return self._digests.answer(function.name, question)
 

@@ -14,6 +14,7 @@ from polyver.kube.objects.apply._update import (
     track_scale,
     track_update,
 )
+from polyver.kube.objects.apply._versions import VersionChange, entries_in_version
 from polyver.kube.objects.apply._walk import fields_of
 
 __all__ = [
@@ -21,7 +22,9 @@ __all__ = [
     "Fields",
     "InvalidEntries",
     "Scope",
+    "VersionChange",
     "apply",
+    "entries_in_version",
     "fields_of",
     "read_entries",
     "resets_of",

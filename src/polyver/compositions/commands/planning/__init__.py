@@ -1,0 +1,1 @@
+"""The parts of `polyver plan` for Compositions: input files, live objects, functions."""
