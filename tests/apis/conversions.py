@@ -291,6 +291,8 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "convert": lambda rules, a, b, _: rules.convert(a, b, forward=_doubled, back=_halved),
     "keyed": lambda rules, a, b, _: rules.keyed(a, b, key="name", value="value"),
     "keyed by the rest": lambda rules, a, b, _: rules.keyed(a, b, key="name"),
+    "recurse": lambda rules, a, b, _: rules.recurse(a, to=b, key="name"),
+    "recurse by position": lambda rules, a, *_: rules.recurse(a),
     "drop": lambda rules, a, *_: rules.drop(a),
     "add": lambda rules, a, *_: rules.add(a),
     "const": lambda rules, a, *_: rules.const(a, "cron"),

@@ -25,7 +25,7 @@ spec:
 """
 RULES = (
     "add, cast, cel, const, default, drop, duration, each, join, keyed, move, pattern, quantity, "
-    "rename_keys, reverse, scale, split, values, when, within, wrap"
+    "recurse, rename_keys, reverse, scale, split, values, when, within, wrap"
 )
 ONE_KEY = f"; which is one of {RULES}"
 ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"

@@ -27,6 +27,7 @@ from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import parse_path, pick
+from polyver.apis.conversion.recursion import RecurseRule
 from polyver.apis.conversion.reversal import ReversedRule, unreversed
 from polyver.apis.conversion.rules import (
     CastRule,
@@ -223,11 +224,28 @@ def _through(
             exact = back or bool(rest)
             is_move = isinstance(rule, MoveRule)
             return found if is_move else [each.by(rule.name, exact=exact) for each in found]
+        case RecurseRule():
+            return _repeated(rule, rest, to[0], target, schema, back=back)
         case EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
             exact = _is_exact(rule, schema, back=back)
             return [TracedValue(path).by(rule.name, exact=exact) for path in to]
+
+
+def _repeated(
+    rule: RecurseRule, rest: Place, to: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[TracedValue]:
+    """Return the fields to which `recurse` writes one part of its value."""
+    if rule.ended:
+        return [TracedValue((), carried=f"{target} has no such field")]
+    if not rest or rule.repeated is None:
+        return [TracedValue(to)]
+    block = rule.repeated.block if rule.inside is None else rule.inside
+    items = rest[0] is ITEM
+    found = _trace(block, rest[1:] if items else rest, target, schema, back=back)
+    around = (*to, ITEM) if items else to
+    return [each if each.carried else each.behind(*around) for each in found]
 
 
 def _cases(

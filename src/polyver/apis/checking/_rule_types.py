@@ -19,6 +19,7 @@ from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, NestedRule, WrapRule
+from polyver.apis.conversion.recursion import RecurseRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
@@ -26,6 +27,7 @@ from polyver.apis.conversion.rules import (
     ConversionRule,
     DropRule,
     ScaleRule,
+    SingleFieldRule,
     SplitRule,
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
@@ -93,6 +95,8 @@ class Fit:
     kind: str
     source: Side
     target: Side
+    is_repeated: bool = False
+    """True for rules that `recurse` applies again, where the schema may end."""
 
     def rule(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         """Yield a finding for each error in a rule, with the file and line of the rule."""
@@ -103,27 +107,37 @@ class Fit:
         if isinstance(rule, DropRule) and rule.implied:
             return
         unknown = [*self._unknown(rule)]
+        if isinstance(rule, RecurseRule) and self.is_repeated and unknown:
+            return
         yield from unknown or self._misfits(rule)
 
     def _misfits(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         match rule:
             case ReversedRule():
                 yield from self.reversed().rule(rule.rule)
-            case TypedRule():
-                yield from self._expected(rule)
             case DropRule():
                 yield from self._dropped(rule)
             case ConstRule():
                 yield from self._constant(rule, rule.at, rule.value)
             case Words():
-                yield from self._words(rule)
+                yield from self._mapped(rule, self.source, rule.source, [*rule.words])
+                yield from self._mapped(rule, self.target, rule.target, [*rule.words.values()])
+            case TypedRule():
+                yield from self._expected(rule)
             case CastRule() | ScaleRule() | SplitRule():
                 yield from self._scalars(rule)
             case CelRule():
                 yield from self._expressions(rule)
             case WhenRule() | DefaultRule():
                 yield from self._dependent(rule)
-            case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
+            case (
+                MoveRule()
+                | EachRule()
+                | WrapRule()
+                | KeyedRule()
+                | RenameKeysRule()
+                | RecurseRule()
+            ):
                 yield from self._nested(rule)
 
     def _unknown(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
@@ -151,10 +165,6 @@ class Fit:
         if schema is not None and not is_valid(schema)(value):
             fact = f"{rule.name} writes {shown(value)}, which the schema refuses"
             yield self._found("value", fact, self.target, path)
-
-    def _words(self, rule: Words) -> Iterator[ConversionFinding]:
-        yield from self._mapped(rule, self.source, rule.source, [*rule.words])
-        yield from self._mapped(rule, self.target, rule.target, [*rule.words.values()])
 
     def _mapped(
         self, rule: ConversionRule, side: Side, path: Place, words: Sequence[Any]
@@ -194,6 +204,27 @@ class Fit:
         yield from self._typed(rule, self.source, rule.source, rule.source_type)
         yield from self._typed(rule, self.target, rule.target, rule.target_type)
 
+    def ends(self, rule: SingleFieldRule) -> tuple[Side, Side]:
+        """Return the two sides at the field of a rule."""
+        return self.source.inside(*rule.source), self.target.inside(*rule.target)
+
+    def repeated(self, rule: RecurseRule) -> Fit | None:
+        """Return a `Fit` for the rules that a rule applies again; None where the schemas end."""
+        if not (self.source.has(rule.source) and self.target.has(rule.target)):
+            return None
+        one, other = (
+            side.inside(ITEM) if _type(side) == "array" else side for side in self.ends(rule)
+        )
+        if one.schema is None and other.schema is None:
+            return None
+        return replace(self, source=one, target=other, is_repeated=True)
+
+    def _repeated(self, rule: RecurseRule) -> Iterator[ConversionFinding]:
+        if (inside := self.repeated(rule)) is not None:
+            yield from _shapes(rule, *self.ends(rule), self.kind)
+            for each in rule.repeated_rules:
+                yield from inside.rule(each)
+
     def reversed(self) -> Fit:
         """Return a `Fit` for the rules of a reversed rule."""
         return replace(self, source=self.target, target=self.source)
@@ -223,7 +254,10 @@ class Fit:
             fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
-    def _nested(self, rule: NestedRule) -> Iterator[ConversionFinding]:
+    def _nested(self, rule: NestedRule | RecurseRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, RecurseRule):
+            yield from self._repeated(rule)
+            return
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         wrong = [*_shapes(rule, one, other, self.kind)]
         yield from wrong
@@ -269,10 +303,13 @@ def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator
         expected = ((one, ["array"]), (other, ["object"]))
     elif isinstance(rule, RenameKeysRule):
         expected = ((one, ["object"]), (other, ["object"]))
-    elif isinstance(rule, EachRule):
+    elif isinstance(rule, EachRule | RecurseRule):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
-    if isinstance(rule, EachRule) and {_type(one), _type(other)} == {"array", "object"}:
-        fact = f"each needs a list in both versions, or a map in both; {other.version} differs"
+    is_each = isinstance(rule, EachRule | RecurseRule)
+    if is_each and {_type(one), _type(other)} == {"array", "object"}:
+        fact = (
+            f"{rule.name} needs a list in both versions, or a map in both; {other.version} differs"
+        )
         yield found("type", kind, fact, versions=(one.version,), path=show(one.at))
     for side, kinds in expected:
         said = (side.schema or {}).get("type") or kinds[0]
@@ -384,6 +421,9 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
         case Words():
             yield from _misfit_values(fit, rule, fit.source, rule.source, [*rule.words])
             yield from _misfit_values(fit, rule, fit.target, rule.target, [*rule.words.values()])
+        case RecurseRule() if (inside := fit.repeated(rule)) is not None:
+            for each in rule.repeated_rules:
+                yield from _problems(inside, each)
         case WhenRule():
             yield from _misfit_cases(fit, rule)
         case DefaultRule():

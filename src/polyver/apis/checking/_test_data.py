@@ -16,6 +16,7 @@ from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByFunctions, ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path
+from polyver.apis.conversion.recursion import RecurseRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
@@ -90,6 +91,9 @@ def _kind(rule: ConversionRule, *, back: bool) -> Schema:
             kind = _inside(rule.inside, back=back)
         case EachRule():
             kind = {"type": "array", "items": _inside(rule.inside, back=back)}
+        case RecurseRule():
+            once = [each for each in rule.repeated_rules if not isinstance(each, RecurseRule)]
+            kind = {"type": "array", "items": _inside(RuleBlock(tuple(once)), back=back)}
         case WrapRule():
             one = _inside(rule.inside, back=back)
             kind = {"type": "array", "items": one} if back else one

@@ -6,7 +6,7 @@ the path in the rule is mistyped, so polyver raises the error when a user applie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, 
 from polyver.apis.conversion import DeclaredConversion, DeclaredEdge, RuleBlock
 from polyver.apis.conversion.case_rules import WhenRule
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.recursion import RecurseRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import ConversionRule, DropRule
 from polyver.apis.conversion.schemas import child, items
@@ -106,6 +107,15 @@ class _Ends:
                 if not item.has((name,)):
                     yield _Missing(item, (name,), True, 0)
 
+    def repeated(self, rule: RecurseRule) -> _Ends | None:
+        """Return the ends of the rules that a rule applies again; None where the schemas end."""
+        one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
+        ends = [
+            end.inside(ITEM) if end.place is not None and end.place.type == "array" else end
+            for end in (one, other)
+        ]
+        return None if ends[0].place is None and ends[1].place is None else _Ends(*ends)
+
     def inside(self, rule: MoveRule | EachRule | WrapRule | RenameKeysRule) -> _Ends:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):
@@ -140,10 +150,31 @@ def _rule_problems(ends: _Ends, rule: ConversionRule, written: Any) -> Iterator[
         yield part.error(fact, *_key(part.value, each), hint=hint)
     if not missing and isinstance(rule, MoveRule | EachRule | WrapRule | RenameKeysRule):
         yield from _problems(ends.inside(rule), rule.inside, part)
+    if isinstance(rule, RecurseRule) and not missing:
+        yield from _repeated(ends.repeated(rule), rule.repeated_rules, part)
     if isinstance(rule, WhenRule):
         for place, case in enumerate(rule.cases):
             yield from _problems(ends, case.block, part.part("cases", place))
         yield from _problems(ends, rule.otherwise.block, part.part("otherwise"))
+
+
+def _repeated(
+    ends: _Ends | None, rules: Sequence[ConversionRule], part: Document
+) -> Iterator[PolyverError]:
+    """Yield the problems of rules that the rule `part` applies again, at deeper fields."""
+    for rule in rules if ends is not None else ():
+        assert ends is not None
+        missing = [*ends.missing(rule)]
+        if isinstance(rule, RecurseRule):
+            if not missing:
+                yield from _repeated(ends.repeated(rule), rule.repeated_rules, part)
+            continue
+        for each in missing:
+            at = show((*each.end.at, *each.path))
+            fact = f"{rule.name} writes {at}, but {each.end.version} has no such field"
+            yield part.error(fact, hint="add the field to the schema, as at the outer level")
+        if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):
+            yield from _repeated(ends.inside(rule), rule.inside.rules, part)
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:

@@ -362,6 +362,8 @@ def _clash(
 def _fits(
     rule: ConversionRule, source: StructuralSchema | None, target: StructuralSchema | None
 ) -> bool:
+    if rule.ended:
+        return True
     named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
     return all(has_path(*each) for each in named) and all(each.fits for each in rule.blocks)
 

@@ -16,9 +16,16 @@ from typing import Any
 from polyver.apis.conversion._block import FieldClaims, RuleBlock
 from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
-from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.nested import (
+    EachRule,
+    KeyedRule,
+    MoveRule,
+    WrapRule,
+    renamed_keys,
+)
 from polyver.apis.conversion.paths import Path, parse_path
 from polyver.apis.conversion.pattern_rule import PatternRule, template_of
+from polyver.apis.conversion.recursion import RecurseRule, RepeatedRules
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
@@ -49,6 +56,9 @@ from polyver.languages.values.strings import same
 __all__ = ["InvalidRule", "Rules"]
 
 
+Blocks = tuple[RepeatedRules, ...]
+
+
 class Rules:
     """The rules between two versions.
 
@@ -60,9 +70,13 @@ class Rules:
     >>> rules.split("spec.hostPort", into=("spec.host", "spec.port"), separator=":")
     """
 
-    def __init__(self, *, root: bool = True, place: str = "") -> None:
-        """Create a builder without rules. `place` is the file and line that declare the edge."""
+    def __init__(self, *, root: bool = True, place: str = "", around: int = 0) -> None:
+        """Create a builder without rules. `place` is the file and line that declare the edge.
+
+        `around` is the number of blocks around this block that `recurse` can apply again.
+        """
         self._root = root
+        self._around = around
         self._place = place
         self.reading = ""
         """The file and line of the rule that is read from YAML; empty for calls from Python."""
@@ -296,6 +310,22 @@ class Rules:
         each = EachRule(self._path(at), self._path(to or at), RuleBlock(), keys, keys)
         return self._nested(each)
 
+    def recurse(self, at: str, *, to: str = "", key: str | Sequence[str] = (), up: int = 0) -> None:
+        """Add a rule that applies the rules of this block again to a value of the same form.
+
+        The value is an object, or a list of objects; `key` identifies the items of the list. With
+        `up`, polyver applies the rules of a block around this block: 1 is the next one.
+        """
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        if "" in keys:
+            raise InvalidRule("the key of items has no name")
+        if self._around < 0:
+            raise InvalidRule("recurse cannot be reversed", hint="write it outside of reverse")
+        if not 0 <= up <= self._around:
+            fact = f"recurse cannot go up {up} blocks: {self._around} are around its block"
+            raise InvalidRule(fact)
+        self._add(RecurseRule(self._path(at), self._path(to or at), up, keys))
+
     def within(self, at: str, *, to: str = "") -> Rules:
         """Add a rule for an object, whose path may differ in the second version.
 
@@ -320,7 +350,7 @@ class Rules:
         The deciding field has the path `to` in the second version; by default the path `source`,
         as in the first. Return an empty `WhenRules`, to which the caller adds the cases.
         """
-        cases = WhenRules(lambda: Rules(root=self._root))
+        cases = WhenRules(lambda: Rules(root=self._root, around=self._around))
         self._add(WhenRule(*self._deciding("when", source, to or source)), cases)
         return cases
 
@@ -378,7 +408,7 @@ class Rules:
         return ValueSide(tuple(map(self._path, paths)), tuple(names))
 
     def _nested(self, rule: ConversionRule) -> Rules:
-        inside = Rules(root=False)
+        inside = Rules(root=False, around=self._around + 1)
         self._add(rule, inside)
         return inside
 
@@ -403,10 +433,18 @@ class Rules:
             _check_key(path[2], path[1])
         return path
 
-    def block(self) -> RuleBlock:
-        """Return the finished rules."""
-        made = [_completed(rule, inside) for rule, inside in self._rules]
-        return RuleBlock(tuple(made), root=self._root, place=self._place)
+    def block(self, around: Blocks = (), *, is_case: bool = False) -> RuleBlock:
+        """Return the finished rules.
+
+        `around` are the blocks around this block. With `is_case`, the rules are those of a case:
+        they are a part of the block around them, not a block of their own.
+        """
+        repeated = RepeatedRules()
+        blocks = around if is_case else (*around, repeated)
+        made = [_completed(rule, inside, blocks) for rule, inside in self._rules]
+        block = RuleBlock(tuple(made), root=self._root and not is_case, place=self._place)
+        repeated.block = replace(block, root=False)
+        return block
 
 
 def _caller() -> str:
@@ -421,7 +459,7 @@ class _ReversedRules(Rules):
     """Adds each rule to another `Rules`, for the opposite direction."""
 
     def __init__(self, rules: Rules) -> None:
-        super().__init__(root=rules._root)
+        super().__init__(root=rules._root, around=-1)
         self._whole = rules
 
     def _add(self, rule: ConversionRule, inside: Rules | WhenRules | None = None) -> None:
@@ -440,25 +478,22 @@ def _expression(name: str, text: str, *, to: ValueSide) -> cel.ValueExpression:
     return made
 
 
-def _completed(rule: ConversionRule, inside: Rules | WhenRules | None) -> ConversionRule:
+def _completed(
+    rule: ConversionRule, inside: Rules | WhenRules | None, blocks: Blocks
+) -> ConversionRule:
+    if isinstance(rule, RecurseRule) and rule.up < len(blocks):
+        return replace(rule, repeated=blocks[-1 - rule.up])
     if inside is None:
         return rule
     if isinstance(rule, ReversedRule):
-        return replace(rule, rule=_completed(rule.rule, inside))
+        return replace(rule, rule=_completed(rule.rule, inside, ()))
     if isinstance(inside, WhenRules):
         assert isinstance(rule, WhenRule)
-        return inside.completed(rule)
-    block = inside.block()
+        return inside.completed(rule, blocks)
+    block = inside.block(blocks)
     if not isinstance(rule, EachRule):
         return replace(rule, inside=block)  # type: ignore[call-arg]
-    return replace(rule, inside=block, target_keys=_renamed(rule.source_keys, block))
-
-
-def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """Translate `keys`, which identify a list item, to the field names of the second version."""
-    moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
-    found = [moves.get((key,), (key,)) for key in keys]
-    return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
+    return replace(rule, inside=block, target_keys=renamed_keys(rule.source_keys, block))
 
 
 def _check_key(key: str, place: str) -> None:

@@ -32,7 +32,7 @@ from polyver.languages.values.strings import same
 if TYPE_CHECKING:
     from polyver.apis.conversion._block import RuleBlock
 
-__all__ = ["EachRule", "KeyedRule", "MoveRule", "NestedRule", "WrapRule"]
+__all__ = ["EachRule", "KeyedRule", "MoveRule", "NestedRule", "WrapRule", "renamed_keys"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,3 +419,10 @@ def _inside(place: StructuralSchema | None) -> StructuralSchema | None:
 
 def _keys(place: StructuralSchema | None) -> tuple[str, ...]:
     return place.keys if place is not None else ()
+
+
+def renamed_keys(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
+    """Translate `keys`, which identify a list item, to the field names of the version `to`."""
+    moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
+    found = [moves.get((key,), (key,)) for key in keys]
+    return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()

@@ -342,6 +342,13 @@ class _Case(Struct, rename={"value": "is", "target": "as"}, forbid_unknown_field
     rules: list[Any] = []
 
 
+class _Recurse(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
+    at: str
+    target: str = ""
+    key: str | list[str] = []
+    up: int = 0
+
+
 class _Otherwise(Struct, forbid_unknown_fields=True):
     rules: list[Any] = []
 
@@ -362,7 +369,7 @@ class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fie
 
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
 prepare(_Duration, _Quantity, _Join, _Pattern, _RenameKeys)
-prepare(_Cel, _Default, _When)
+prepare(_Cel, _Default, _Recurse, _When)
 
 
 def _move(part: Document, rules: Rules) -> None:
@@ -494,6 +501,11 @@ def _when(part: Document, rules: Rules) -> None:
     made.completed(WhenRule(parse_path(found.source), parse_path(found.target or found.source)))
 
 
+def _recurse(part: Document, rules: Rules) -> None:
+    found = part.read(_Recurse)
+    rules.recurse(found.at, to=found.target, key=found.key, up=found.up)
+
+
 def _each(part: Document, rules: Rules) -> None:
     found = part.read(_Each)
     read_rules(part, rules.each(found.at, to=found.target, key=found.key))
@@ -518,6 +530,7 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "move": _move,
     "pattern": _pattern,
     "quantity": _quantity,
+    "recurse": _recurse,
     "rename_keys": _rename_keys,
     "reverse": _reverse,
     "scale": _scale,

@@ -65,6 +65,11 @@ class ConversionRule(ABC):
         """The fields of the version `to` that this rule converts. No other rule may use them."""
 
     @property
+    def ended(self) -> bool:
+        """True if the rule only preserves its field, because a version does not have the field."""
+        return False
+
+    @property
     def blocks(self) -> Sequence[RuleBlock]:
         """The blocks of rules inside of this rule."""
         return ()

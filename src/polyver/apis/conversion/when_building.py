@@ -13,6 +13,7 @@ from polyver.apis.conversion.values import MISSING
 
 if TYPE_CHECKING:
     from polyver.apis.conversion._building import Rules
+    from polyver.apis.conversion.recursion import RepeatedRules
 
 __all__ = ["WhenRules"]
 
@@ -53,12 +54,17 @@ class WhenRules:
         self._otherwise = self._new()
         return self._otherwise
 
-    def completed(self, rule: WhenRule) -> WhenRule:
-        """Return a rule with these cases; raise an error if not exactly one applies to a value."""
-        cases = [replace(case, block=_block(rules)) for case, rules in self._cases]
+    def completed(self, rule: WhenRule, around: tuple[RepeatedRules, ...] = ()) -> WhenRule:
+        """Return a rule with these cases; raise an error if not exactly one applies to a value.
+
+        `around` are the blocks around the rule.
+        """
+        cases = [
+            replace(case, block=rules.block(around, is_case=True)) for case, rules in self._cases
+        ]
         others = rule.otherwise
         if self._otherwise is not None:
-            others = replace(others, block=_block(self._otherwise))
+            others = replace(others, block=self._otherwise.block(around, is_case=True))
         made = replace(rule, cases=tuple(cases), otherwise=others)
         made.check()
         if self._otherwise is None:
@@ -68,8 +74,3 @@ class WhenRules:
 
 def _listed(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
-def _block(rules: Rules) -> RuleBlock:
-    # A case converts a part of an object; the block around it keeps the top-level fields.
-    return replace(rules.block(), root=False)
