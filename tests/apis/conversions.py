@@ -182,7 +182,7 @@ _METADATA = st.sampled_from(
         {},
         {"name": "a"},
         {"name": "a", "annotations": {}},
-        {"name": "a", "annotations": {"b": "c"}, "labels": {"d": "e"}},
+        {"name": "a", "namespace": "b", "annotations": {"b": "c"}, "labels": {"d": "e"}},
     ]
 )
 
@@ -215,7 +215,7 @@ def drawn_rules(draw: st.DrawFn, *, depth: int = 0) -> Rules:
         name = draw(st.sampled_from([*_DRAWN, *(_DEEP if depth < 2 else ())]))
         try:
             inside = {**_DRAWN, **_DEEP}[name](rules, one, two, three)
-        except (InvalidRule, InvalidRules):
+        except (InvalidRule, InvalidRules):  # also two fields with the same name
             continue
         if inside is not None:
             inside._rules = draw(drawn_rules(depth=depth + 1))._rules
@@ -312,6 +312,17 @@ _DEEP: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "each": lambda rules, a, b, _: rules.each(a, to=b, key="name"),
     "each by position": lambda rules, a, b, _: rules.each(a, to=b),
     "within": lambda rules, a, b, _: rules.within(a, to=b),
+    "object": lambda rules, a, b, _: rules.object(
+        a, b, field="x", constants={"a": "abc"}, references={"name": "metadata.name"}
+    ),
+    "object reversed": lambda rules, a, b, _: rules.reverse().object(a, b, field="cmd"),
+    "fields of a map": lambda rules, a, b, c: rules.fields([a, b], c),
+    "fields of a list": lambda rules, a, b, c: rules.fields([b, a], c, key="name", value="value"),
+    "fields of items": lambda rules, a, b, c: rules.fields({"a": a, "x": b}, c, key="name"),
+    "fields reversed": lambda rules, a, b, c: rules.reverse().fields(
+        {"b": a, "a": b}, c, key="name", value="value"
+    ),
+    "const of metadata": lambda rules, a, *_: rules.const(a, reference="metadata.namespace"),
     "rename_keys": lambda rules, a, b, _: rules.rename_keys(
         a, {"a": "b", "x": "name", "name": "y"}, to=b
     ),

@@ -24,14 +24,15 @@ spec:
     rules:
 """
 RULES = (
-    "add, cast, cel, const, default, drop, duration, each, join, keyed, move, pattern, quantity, "
-    "recurse, rename_keys, reverse, scale, split, values, when, within, wrap"
+    "add, cast, cel, const, default, drop, duration, each, fields, join, keyed, move, object, "
+    "pattern, quantity, recurse, rename_keys, reverse, scale, split, values, when, within, wrap"
 )
 ONE_KEY = f"; which is one of {RULES}"
 ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"
 A_PATH = '; write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
 TYPES = "; known: string, integer, number, boolean"
 IN_A_GROUP = "; put each part of the pattern that varies into a named group, such as (?P<name>.+)"
+REFERENCES = "; known: metadata.name, metadata.namespace"
 METADATA = (
     " cannot be converted: of metadata, only labels and annotations can",
     '; name one of them: metadata.annotations["ex.io/mode"]',
@@ -148,6 +149,22 @@ def converted(rule: str, spec: dict[str, Any]) -> Any:
             "rename_keys: {at: spec.a, as: spec.b, map: {x: w}, rules: [{move: {from: p, to: q}}]}",
             {"a": {"x": {"p": 1}, "z": {"p": 2}}},
             {"b": {"w": {"q": 1}, "z": {"q": 2}}},
+        ),
+        (
+            "object: {from: spec.a, to: spec.b, field: name, constants: {kind: X, size: 2}}",
+            {"a": "x"},
+            {"b": {"name": "x", "kind": "X", "size": 2}},
+        ),
+        ("fields: {from: [spec.a, spec.c], to: spec.b}", {"a": 1}, {"b": {"a": 1}}),
+        (
+            "fields: {from: {x: spec.a, w: spec.c}, to: spec.b, key: k, value: v}",
+            {"c": 1, "a": 2},
+            {"b": [{"k": "x", "v": 2}, {"k": "w", "v": 1}]},
+        ),
+        (
+            "fields: {from: [spec.a], to: spec.b, key: k}",
+            {"a": {"x": 1}},
+            {"b": [{"k": "a", "x": 1}]},
         ),
         ("reverse: {const: {at: spec.a, value: cron}}", {"a": "cron"}, {}),
         ("keyed: {from: spec.a, to: spec.b, key: name}", {"a": [{"name": "x"}]}, {"b": {"x": {}}}),
@@ -468,6 +485,62 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
             "rule 1 (move) writes spec.y already",
             ".reverse.move",
             ONCE,
+        ),
+        (
+            "const: {at: spec.a, reference: metadata.labels}",
+            "'metadata.labels' is not a reference",
+            ".const",
+            REFERENCES,
+        ),
+        (
+            "const: {at: spec.a, value: 1, reference: metadata.name}",
+            "const has both a value and a reference",
+            ".const",
+            "",
+        ),
+        ("object: {from: spec.a, to: spec.b}", '"field" is missing', ".object", ""),
+        (
+            "object: {from: spec.a, to: spec.b, field: ''}",
+            "a field of the object has no name",
+            ".object",
+            "",
+        ),
+        (
+            "object: {from: spec.a, to: spec.b, field: name, references: {name: metadata.name}}",
+            "object sets the field name twice",
+            ".object",
+            "",
+        ),
+        (
+            "object: {from: spec.a, to: spec.b, field: name, constants: {x: [1]}}",
+            "[1] is not a constant for the field x",
+            ".object",
+            "; use strings, numbers and booleans",
+        ),
+        (
+            "object: {from: spec.a, to: spec.b, field: name, references: {x: namespace}}",
+            "'namespace' is not a reference",
+            ".object",
+            REFERENCES,
+        ),
+        ("fields: {from: [], to: spec.b}", "fields needs at least one field", ".fields", ""),
+        (
+            "fields: {from: [spec.a, status.a], to: spec.b}",
+            "fields has two fields with the name a",
+            ".fields",
+            "; map each name to the path of its field",
+        ),
+        (
+            "fields: {from: [spec.a], to: spec.b, value: x}",
+            "fields needs the name of the key field beside value",
+            ".fields",
+            "",
+        ),
+        (
+            "fields: {from: [spec.a], to: spec.b, key: x, value: x}",
+            "fields uses x as key and as value",
+            ".fields",
+            "",
         ),
         # Rules inside of rules
         (

@@ -48,6 +48,11 @@ def test_rules_that_fit_their_schemas_are_let_alone() -> None:
         "{join: {from: spec.words, to: spec.text, separator: ','}}",
         "{pattern: {from: spec.text, pattern: '(?P<a>.)', into: {a: spec.texts}}}",
         "{rename_keys: {at: spec.map, map: {a: b}}}",
+        "{const: {at: spec.text, reference: metadata.name}}",
+        "{object: {from: spec.text, to: spec.any, field: name, constants: {x: 1}}}",
+        "{object: {from: spec.whole, to: spec.sizes, field: name, constants: {x: 1}}}",
+        "{fields: {from: [spec.whole], to: spec.sizes}}",
+        "{fields: {from: [spec.whole], to: spec.list, key: name, value: size}}",
         "{reverse: {join: {from: spec.words, to: spec.text, separator: ','}}}",
     ],
 )
@@ -117,6 +122,30 @@ def test_types_that_go_together_are_let_alone(rule: str) -> None:
         (
             "{rename_keys: {at: spec.map, as: spec.sizes, map: {a: b}}}",
             "spec.map{} of v1: rename_keys copies string to spec.sizes{} of v2, which is integer",
+        ),
+        (
+            "{const: {at: spec.whole, reference: metadata.name}}",
+            'spec.whole of v2: const writes "name", but the schema has type integer',
+        ),
+        (
+            "{object: {from: spec.text, to: spec.sizes, field: name}}",
+            "spec.text of v1: object copies string to spec.sizes.name of v2, which is integer",
+        ),
+        (
+            "{object: {from: spec.whole, to: spec.sizes, field: name, constants: {x: a}}}",
+            "spec.sizes.x of v2: object expects a string, but the schema has type integer",
+        ),
+        (
+            "{fields: {from: [spec.text], to: spec.sizes}}",
+            "spec.text of v1: fields copies string to spec.sizes.text of v2, which is integer",
+        ),
+        (
+            "{fields: {from: [spec.text], to: spec.list, key: name, value: size}}",
+            "spec.text of v1: fields copies string to spec.list[].size of v2, which is integer",
+        ),
+        (
+            "{fields: {from: [spec.text], to: spec.list, key: size, value: name}}",
+            "spec.list[].size of v2: fields expects a string, but the schema has type integer",
         ),
         (
             "{const: {at: spec.text, value: 5}}",

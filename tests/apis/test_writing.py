@@ -89,6 +89,21 @@ def test_what_writes_only_known_fields_is_taken(rule: str) -> None:
             "rename_keys.as",
         ),
         (
+            "{object: {from: spec.a, to: spec.list, field: name}}",
+            "object writes spec.list.name, but v2",
+            "object.to",
+        ),
+        (
+            "{fields: {from: {x: spec.a, w: spec.c}, to: spec.map}}",
+            "fields writes spec.c, but v1",
+            "fields.from.w",
+        ),
+        (
+            "{fields: {from: [spec.a], to: spec.list, key: name, value: size}}",
+            "fields writes spec.list[].size, but v2",
+            "fields.to",
+        ),
+        (
             "{each: {at: spec.list, rules: [{move: {from: cmd, to: exec}}]}}",
             "move writes spec.list[].exec, but v2",
             "each.rules[0].move.to",

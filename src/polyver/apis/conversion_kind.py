@@ -63,8 +63,8 @@ class ConversionV1Alpha1:
             """The rules, which work in both directions. Each rule is an object with one key.
 
             The key is the name of the rule: add, cast, cel, const, default, drop, duration, each,
-            join, keyed, move, pattern, quantity, recurse, rename_keys, reverse, scale, split,
-            values, when, within or wrap. For example:
+            fields, join, keyed, move, object, pattern, quantity, recurse, rename_keys, reverse,
+            scale, split, values, when, within or wrap. For example:
             `{move: {from: spec.cronSpec, to: spec.schedule}}`.
             """
 

@@ -215,18 +215,15 @@ def _through(
             why = f"{target} has no such field" if rule.implied else "dropped by a rule"
             return [TracedValue((), carried=why)]
         case ConstRule():
-            return [
-                TracedValue((), carried=f"unless it is {shown(rule.value)}, which {target} implies")
-            ]
+            value = f"metadata.{rule.reference}" if rule.reference else shown(rule.value)
+            return [TracedValue((), carried=f"unless it is {value}, which {target} implies")]
         case MoveRule() | DefaultRule():
             inside = _trace(rule.inside, rest, target, schema, back=back)
             found = [each if each.carried else each.behind(*to[0]) for each in inside]
             exact = back or bool(rest)
             is_move = isinstance(rule, MoveRule)
             return found if is_move else [each.by(rule.name, exact=exact) for each in found]
-        case RecurseRule():
-            return _repeated(rule, rest, to[0], target, schema, back=back)
-        case EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
+        case EachRule() | WrapRule() | KeyedRule() | RenameKeysRule() | RecurseRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
             exact = _is_exact(rule, schema, back=back)
@@ -268,7 +265,7 @@ def _cases(
 
 
 def _items(
-    rule: EachRule | WrapRule | KeyedRule | RenameKeysRule,
+    rule: EachRule | WrapRule | KeyedRule | RenameKeysRule | RecurseRule,
     rest: Place,
     to: Place,
     target: str,
@@ -280,12 +277,10 @@ def _items(
 
     `rest` is the path of this part inside the list or map.
     """
+    if isinstance(rule, RecurseRule):
+        return _repeated(rule, rest, to, target, schema, back=back)
     if isinstance(rule, WrapRule):
-        inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
-        if back and not rest:
-            return [TracedValue(to).by("wrap", exact=False)]
-        found = _trace(rule.inside, inner, target, schema, back=back)
-        return [e if e.carried else e.behind(*around).by("wrap", exact=not back) for e in found]
+        return _wrapped(rule, rest, to, target, schema, back=back)
     if isinstance(rule, KeyedRule):
         return _keyed(rule, rest, to, target, schema, back=back)
     if isinstance(rule, RenameKeysRule):
@@ -294,6 +289,16 @@ def _items(
         return [TracedValue(to)]
     found = _trace(rule.inside, rest[1:], target, schema, back=back)
     return [each if each.carried else each.behind(*to, rest[0]) for each in found]
+
+
+def _wrapped(
+    rule: WrapRule, rest: Place, to: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[TracedValue]:
+    inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
+    if back and not rest:
+        return [TracedValue(to).by("wrap", exact=False)]
+    found = _trace(rule.inside, inner, target, schema, back=back)
+    return [e if e.carried else e.behind(*around).by("wrap", exact=not back) for e in found]
 
 
 def _renamed(

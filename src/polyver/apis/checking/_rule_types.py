@@ -14,7 +14,16 @@ from typing import Any
 from polyver.apis.checking._expression_types import expression_problems
 from polyver.apis.checking._findings import ConversionFinding, found
 from polyver.apis.checking._ledger import trace
-from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, schema_at, show
+from polyver.apis.checking.schema_paths import (
+    ITEM,
+    VALUE,
+    Place,
+    has,
+    named_in,
+    places,
+    schema_at,
+    show,
+)
 from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
@@ -117,7 +126,7 @@ class Fit:
                 yield from self.reversed().rule(rule.rule)
             case DropRule():
                 yield from self._dropped(rule)
-            case ConstRule():
+            case ConstRule(reference=""):
                 yield from self._constant(rule, rule.at, rule.value)
             case Words():
                 yield from self._mapped(rule, self.source, rule.source, [*rule.words])
@@ -141,12 +150,18 @@ class Fit:
                 yield from self._nested(rule)
 
     def _unknown(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
-        for side, paths in ((self.source, rule.sources), (self.target, rule.targets)):
-            for path in paths:
-                if not side.has(path):
-                    at = show((*side.at, *path))
-                    fact = f"the rule {rule.name} names {at}, but {side.version} has no such field"
-                    yield self._found("unknown-field", fact, side, path)
+        for side, path in self._named(rule):
+            if not side.has(path):
+                at = show((*side.at, *path))
+                fact = f"the rule {rule.name} names {at}, but {side.version} has no such field"
+                yield self._found("unknown-field", fact, side, path)
+
+    def _named(self, rule: ConversionRule) -> Iterator[tuple[Side, Place]]:
+        """Yield the fields that a rule names, also those inside of its lists and objects."""
+        for side, back in ((self.source, False), (self.target, True)):
+            for path, schema in zip(rule.ports(back=back)[0], rule.schemas(back=back), strict=True):
+                yield side, path
+                yield from ((side, (*path, *inner)) for inner in named_in(schema))
 
     def _found(self, rule: str, fact: str, side: Side, path: Place) -> ConversionFinding:
         at = show((*side.at, *path))
@@ -233,9 +248,11 @@ class Fit:
         for side, back in ((self.source, False), (self.target, True)):
             schemas = rule.schemas(back=back)
             for path, expected in zip(rule.ports(back=back)[0], schemas, strict=True):
-                yield from self._typed(rule, side, path, expected["type"])
-                if inside := expected.get("items"):
-                    yield from self._typed(rule, side, (*path, ITEM), inside["type"])
+                for place, kind in _types_in(path, expected):
+                    yield from self._typed(rule, side, place, kind)
+        for one, other in rule.copies():
+            source, target = self.source.inside(*_place(one)), self.target.inside(*_place(other))
+            yield from _uncopied(rule.name, source, target, self.kind)
 
     def _expressions(self, rule: CelRule) -> Iterator[ConversionFinding]:
         sources = [schema_at(self.source.schema, path) for path in rule.sources]
@@ -250,7 +267,7 @@ class Fit:
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
         if said != expected and (expected, said) != ("integer", "number"):
-            needed = _a(_WORDS.get(expected, expected))
+            needed = "a list" if expected == "array" else _a(expected)
             fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
@@ -288,6 +305,20 @@ class Fit:
         elif isinstance(rule, EachRule):
             one, other = (_unnamed(each) for each in (one, other))
         return replace(self, source=one, target=other)
+
+
+def _place(path: Sequence[str | None]) -> Place:
+    return tuple(ITEM if step is None else step for step in path)
+
+
+def _types_in(path: Place, expected: Schema) -> Iterator[tuple[Place, str]]:
+    """Yield the types that a schema states, with their paths."""
+    if "type" in expected:
+        yield path, expected["type"]
+    for name, inside in expected.get("properties", {}).items():
+        yield from _types_in((*path, name), inside)
+    if "items" in expected:
+        yield from _types_in((*path, ITEM), expected["items"])
 
 
 def _unnamed(side: Side) -> Side:
@@ -417,7 +448,8 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
         case ReversedRule():
             yield from _problems(fit.reversed(), rule.rule)
         case ConstRule():
-            yield from _misfit_values(fit, rule, fit.target, rule.at, [rule.value])
+            values = ["name"] if rule.reference else [rule.value]
+            yield from _misfit_values(fit, rule, fit.target, rule.at, values)
         case Words():
             yield from _misfit_values(fit, rule, fit.source, rule.source, [*rule.words])
             yield from _misfit_values(fit, rule, fit.target, rule.target, [*rule.words.values()])
@@ -464,12 +496,16 @@ def _passed_on(fit: Fit, rule: NestedRule) -> Iterator[ConversionFinding]:
     inside = fit.inside(rule)
     for each in rule.inside.rules:
         yield from _problems(inside, each)
-    one, other = inside.source, inside.target
+    yield from _uncopied(rule.name, inside.source, inside.target, fit.kind)
+
+
+def _uncopied(name: str, one: Side, other: Side, kind: str) -> Iterator[ConversionFinding]:
+    """Yield a finding if a rule copies a value to a field with another type."""
     if fits(one.schema or {}, other.schema or {}) or fits(other.schema or {}, one.schema or {}):
         return
     types = [(side.schema or {}).get("type") for side in (one, other)]
-    fact = f"{rule.name} copies {types[0]} to {show(other.at)} of {other.version}, "
-    yield _found(fit, one, f"{fact}which is {types[1]}")
+    fact = f"{name} copies {types[0]} to {show(other.at)} of {other.version}, which is {types[1]}"
+    yield found("type", kind, fact, versions=(one.version,), path=show(one.at))
 
 
 def _found(fit: Fit, side: Side, fact: str) -> ConversionFinding:

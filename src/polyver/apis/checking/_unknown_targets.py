@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, show
+from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, named_in, show
 from polyver.apis.conversion import DeclaredConversion, DeclaredEdge, RuleBlock
 from polyver.apis.conversion.case_rules import WhenRule
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
@@ -97,10 +97,13 @@ class _Ends:
     def missing(self, rule: ConversionRule) -> Iterator[_Missing]:
         if isinstance(rule, DropRule):
             return  # a drop rule writes only the value that was preserved for the same path
-        for end, paths in ((self.source, rule.sources), (self.target, rule.targets)):
-            for number, path in enumerate(paths):
-                if not end.has(path):
-                    yield _Missing(end, path, end is self.source, number)
+        for end, back in ((self.source, False), (self.target, True)):
+            named = zip(rule.ports(back=back)[0], rule.schemas(back=back), strict=True)
+            for number, (path, schema) in enumerate(named):
+                for each in (path, *((*path, *inner) for inner in named_in(schema))):
+                    if not end.has(each):
+                        yield _Missing(end, each, end is self.source, number)
+                        break
         if isinstance(rule, KeyedRule) and self.source.has(rule.source):
             item = self.source.inside(*rule.source, ITEM)
             for name in filter(None, (rule.key, rule.value)):
@@ -181,11 +184,8 @@ def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]
     """Return the keys, such as ("into", 1), under which a rule's YAML names the missing field."""
     if "at" in written:
         return ("at",) if missing.is_source or "as" not in written else ("as",)
-    if missing.is_source:
-        return ("from",)
-    if "to" in written:
-        return ("to",)
-    return (
-        "into",
-        [*written["into"]][missing.number] if type(written["into"]) is dict else missing.number,
-    )
+    key = "from" if missing.is_source else "to" if "to" in written else "into"
+    named = written[key]
+    if isinstance(named, str):
+        return (key,)
+    return (key, [*named][missing.number] if isinstance(named, Mapping) else missing.number)

@@ -11,7 +11,7 @@ from polyver.apis.conversion.schemas import child, items, knows
 from polyver.core.plain import Schema
 from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
-__all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "places", "schema_at", "show"]
+__all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "named_in", "places", "schema_at", "show"]
 
 
 class Inside(Enum):
@@ -83,6 +83,19 @@ def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | 
             others = (schema.get("properties") or {}).get(step, others)
         schema = others if isinstance(others, Mapping) else None
     return schema
+
+
+def named_in(schema: Schema) -> Iterator[Place]:
+    """Yield the paths of all fields that a schema names.
+
+    >>> list(map(show, named_in({"items": {"properties": {"a": {"properties": {"b": {}}}}}})))
+    ['[].a', '[].a.b']
+    """
+    for name, inside in schema.get("properties", {}).items():
+        yield (name,)
+        yield from ((name, *path) for path in named_in(inside))
+    if "items" in schema:
+        yield from ((ITEM, *path) for path in named_in(schema["items"]))
 
 
 def has(place: StructuralSchema | None, path: Sequence[str | Inside]) -> bool:

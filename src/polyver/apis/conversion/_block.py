@@ -12,7 +12,8 @@ fingerprint of the fields is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -25,11 +26,20 @@ from polyver.apis.conversion._delta import (
     item_guards,
     patch,
     patch_items,
+    place_of,
     was,
 )
-from polyver.apis.conversion.paths import Path, fits_metadata, pick, put, show_path, take
+from polyver.apis.conversion.paths import (
+    Path,
+    fits_metadata,
+    names_of,
+    pick,
+    put,
+    show_path,
+    take,
+)
 from polyver.apis.conversion.rules import ConversionRule, Ports
-from polyver.apis.conversion.schemas import has_path, implied, loses, strip
+from polyver.apis.conversion.schemas import allows, has_path, implied, loses, strip
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -77,6 +87,8 @@ class RuleBlock:
     """True if each field that the rules name exists in its version."""
     calls_functions: bool = field(init=False)
     """True if a rule calls functions of users."""
+    refers: bool = field(init=False)
+    """True if a rule refers to the metadata of the object."""
 
     def __post_init__(self) -> None:
         FieldClaims(self.rules)
@@ -87,6 +99,20 @@ class RuleBlock:
         object.__setattr__(self, "trivial", not self.rules and same_fields)
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
         object.__setattr__(self, "calls_functions", any(r.calls_functions for r in self.rules))
+        object.__setattr__(self, "refers", any(rule.refers for rule in self.rules))
+
+    def at(self, obj: Object) -> RuleBlock:
+        """Return this block for one object, with the rules that refer to its metadata resolved."""
+        return self.resolved(names_of(obj.get("metadata"))) if self.refers else self
+
+    def resolved(self, metadata: Mapping[str, str]) -> RuleBlock:
+        """Return this block for objects with this name and namespace in their metadata."""
+        if not self.refers:
+            return self
+        made = copy(self)
+        object.__setattr__(made, "rules", tuple(rule.resolved(metadata) for rule in self.rules))
+        object.__setattr__(made, "refers", False)
+        return made
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
         """Return a block with the same rules, for values with these schemas.
@@ -365,6 +391,12 @@ def _fits(
     if rule.ended:
         return True
     named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
+    expected = (*rule.schemas(back=False), *rule.schemas(back=True))
+    if not all(
+        allows(place_of(place, path), schema)
+        for (place, path), schema in zip(named, expected, strict=True)
+    ):
+        return False
     return all(has_path(*each) for each in named) and all(each.fits for each in rule.blocks)
 
 

@@ -23,7 +23,7 @@ from polyver.apis.conversion.nested import (
     WrapRule,
     renamed_keys,
 )
-from polyver.apis.conversion.paths import Path, parse_path
+from polyver.apis.conversion.paths import NAMES, Path, parse_path
 from polyver.apis.conversion.pattern_rule import PatternRule, template_of
 from polyver.apis.conversion.recursion import RecurseRule, RepeatedRules
 from polyver.apis.conversion.reversal import ReversedRule
@@ -37,7 +37,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
-from polyver.apis.conversion.structure_rules import RenameKeysRule
+from polyver.apis.conversion.structure_rules import FieldsRule, ObjectRule, RenameKeysRule
 from polyver.apis.conversion.text_rules import DurationRule, JoinRule, QuantityRule
 from polyver.apis.conversion.value_rules import (
     CelRule,
@@ -254,6 +254,67 @@ class Rules:
         paths = self._path(at), self._path(to or at)
         return self._nested(RenameKeysRule(*paths, RuleBlock(), dict(words)))
 
+    def object(
+        self,
+        source: str,
+        target: str,
+        *,
+        field: str,
+        constants: Mapping[str, Any] | None = None,
+        references: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add a rule for a scalar that is a field of an object in the second version.
+
+        The other fields of the object have constant values, or are references: metadata.name or
+        metadata.namespace of the object that is converted.
+        """
+        fixed, known = dict(constants or {}), dict(references or {})
+        for name in (field, *fixed, *known):
+            if not name:
+                raise InvalidRule("a field of the object has no name")
+            if (name == field) + (name in fixed) + (name in known) > 1:
+                raise InvalidRule(f"object sets the field {name} twice")
+        for name, each in fixed.items():
+            if type(each) not in (str, int, float, bool):
+                hint = "use strings, numbers and booleans"
+                raise InvalidRule(f"{each!r} is not a constant for the field {name}", hint=hint)
+        names = {name: _reference(each) for name, each in known.items()}
+        self._add(ObjectRule(self._path(source), self._path(target), field, fixed, names))
+
+    def fields(
+        self,
+        sources: Sequence[str] | Mapping[str, str],
+        target: str,
+        *,
+        key: str = "",
+        value: str = "",
+    ) -> None:
+        """Add a rule for several fields that are a list or a map in the second version.
+
+        `sources` maps a name to the path of each field; in a sequence of paths, the last part of a
+        path is the name of the field. Without `key`, the second version has a map from names to
+        values. With `key`, it has a list, and the field `key` of each item is the name. The value
+        is the field `value` of the item; by default, the item without its key.
+        """
+        pairs = (
+            sources.items() if isinstance(sources, Mapping) else ((_last(p), p) for p in sources)
+        )
+        named = [(name, self._path(path)) for name, path in pairs]
+        names = tuple(name for name, _ in named)
+        if not names:
+            raise InvalidRule("fields needs at least one field")
+        for name in names:
+            if names.count(name) > 1:
+                hint = "map each name to the path of its field"
+                raise InvalidRule(f"fields has two fields with the name {name}", hint=hint)
+        if value and not key:
+            raise InvalidRule("fields needs the name of the key field beside value")
+        if key and key == value:
+            raise InvalidRule(f"fields uses {key} as key and as value")
+        paths = tuple(path for _, path in named)
+        insides = (RuleBlock(),) * len(names)
+        self._add(FieldsRule(paths, names, self._path(target), key, value, insides))
+
     def reverse(self) -> Rules:
         """Return a `Rules` for rules that are written from the second version to the first.
 
@@ -288,15 +349,18 @@ class Rules:
         """
         self._add(DropRule(self._path(at), added=True))
 
-    def const(self, at: str, value: Any) -> None:
+    def const(self, at: str, value: Any = None, *, reference: str = "") -> None:
         """Add a rule for a field that only the second version has, and that is set to a constant.
 
-        If the object preserves a value for the field from an earlier conversion, this value is
-        restored instead of the constant.
+        Instead of a constant, the value can be a reference: metadata.name or metadata.namespace of
+        the object. If the object preserves a value for the field from an earlier conversion, this
+        value is restored instead.
         """
-        if value is None:
+        if value is None and not reference:
             raise InvalidRule("const needs a value")
-        self._add(ConstRule(self._path(at), value))
+        if value is not None and reference:
+            raise InvalidRule("const has both a value and a reference")
+        self._add(ConstRule(self._path(at), value, _reference(reference) if reference else ""))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
         """Add a rule for all items of a list, or for all values of a map.
@@ -494,6 +558,19 @@ def _completed(
     if not isinstance(rule, EachRule):
         return replace(rule, inside=block)  # type: ignore[call-arg]
     return replace(rule, inside=block, target_keys=renamed_keys(rule.source_keys, block))
+
+
+def _last(path: str) -> str:
+    return parse_path(path)[-1]
+
+
+def _reference(text: str) -> str:
+    """Return the field of the metadata to which a reference refers."""
+    first, _, name = text.partition(".")
+    if first != "metadata" or name not in NAMES:
+        hint = f"known: {listed([f'metadata.{each}' for each in NAMES])}"
+        raise InvalidRule(f"{text!r} is not a reference", hint=hint)
+    return name
 
 
 def _check_key(key: str, place: str) -> None:

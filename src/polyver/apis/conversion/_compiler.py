@@ -20,7 +20,7 @@ from msgspec import Raw
 from polyver.apis.conversion import _runtime as runtime
 from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost
-from polyver.apis.conversion._runtime import keyed, lossless
+from polyver.apis.conversion._runtime import keyed, lossless, referring
 from polyver.apis.conversion.hops import ConversionStep, compilable
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, fits_metadata, show_path
@@ -59,6 +59,8 @@ def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
     writer = _Writer()
     writer.line("def convert(top, lost):")
     writer.indent = 1
+    if any(step.block.refers for step in steps):
+        writer.line("N = names_in(top)")
     for number, (hop, step) in enumerate(zip(hops, steps, strict=True)):
         before = [each.block.read(back=each.back) for each in steps[:number]]
         after = [each.block.written(back=each.back) for each in steps[number + 1 :]]
@@ -92,6 +94,8 @@ class _Writer:
             "is_const": runtime.is_const,
             "is_null": runtime.is_null,
             "preserved": runtime.preserved,
+            "names_in": runtime.names_in,
+            "is_same": runtime.is_same,
         }
 
     def line(self, text: str) -> None:
@@ -327,7 +331,7 @@ class _RuleWriter:
             settled(block.read(back=back), reads, self.block.far[0]),
             settled(block.written(back=back), writes, self.block.far[1]),
         )
-        name = self._out.keep("rule", interpreted)
+        name = self._out.keep("rule", interpreted) + (".at(N)" if self.rule.refers else "")
         outs = f"({', '.join(made)}{',' if made else ''})" if made else "_"
         ins = ", ".join(self.values) + ("," if self.values else "")
         return f"{outs}, K = {name}(({ins}), L, K)"
@@ -356,16 +360,29 @@ class _RuleWriter:
             self._write([made])
 
     def _const(self, rule: ConstRule) -> None:
-        encoded = msgspec.json.encode(rule.value)
         condition = self.anchor or "True"
+        if rule.reference:
+            self._reference(f"N.get({rule.reference!r}, M)", condition)
+            return
+        encoded = msgspec.json.encode(rule.value)
         if self.values:
             names = self._out.keep("const", encoded), self._out.keep("const", rule.value)
             value = self.values[0]
             same_ = f"{value} is not M and is_const({value}, {', '.join(names)})"
             self._out.line(f"if {condition} and not ({same_}): {self._interpreted([])}")
             return
+        self._put_constant(self._out.keep("const", Raw(encoded)), condition)
+
+    def _reference(self, found: str, condition: str) -> None:
+        """Write the code of a rule that sets a field to the name or namespace of the object."""
+        if self.values:
+            same_ = f"is_same({self.values[0]}, {found})"
+            self._out.line(f"if {condition} and not {same_}: {self._interpreted([])}")
+        else:
+            self._put_constant(found, condition)
+
+    def _put_constant(self, const: str, condition: str) -> None:
         made = self._out.fresh("w")
-        const = self._out.keep("const", Raw(encoded))
         self._out.line(f"{made} = {const} if {condition} else M")
         if hit := self._hit():
             self._out.line(f"if {condition} and L and ({hit}): {self._interpreted([made])}")
@@ -373,7 +390,7 @@ class _RuleWriter:
 
     def _simple(self) -> None:
         made = [self._out.fresh("w") for _ in self.paths]
-        run = self._out.keep("lossless", lossless(self.rule, back=self.block.back))
+        run = self._lossless()
         missing = " and ".join(f"{value} is M" for value in self.values)
         condition = ""
         if self.rule.constant is not None:
@@ -397,6 +414,13 @@ class _RuleWriter:
         if hit := self._hit():
             self._out.line(f"if {condition}L and ({hit}): {self._interpreted(made)}")
         self._write(made)
+
+    def _lossless(self) -> str:
+        """Build the code of a function that runs the rule; it returns None if a value is lost."""
+        back = self.block.back
+        if self.rule.refers:
+            return self._out.keep("lossless", partial(referring, self.rule, back)) + "(N)"
+        return self._out.keep("lossless", lossless(self.rule, back=back))
 
     def _nested(self) -> None:
         made, value = self._out.fresh("w"), self.values[0]
@@ -458,6 +482,8 @@ class _RuleWriter:
         line, value = self._out.line, self.values[0]
         rule, back = self._run
         match rule:
+            case KeyedRule() if rule.refers:
+                line("raise Loses")
             case KeyedRule():
                 one = _item(rule.inside, back=back)
                 run = keyed(rule, one, back=back)

@@ -8,7 +8,7 @@ refuses the object.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from msgspec import Raw
 from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost, without
 from polyver.apis.conversion.nested import EachRule, KeyedRule
-from polyver.apis.conversion.paths import show_path
+from polyver.apis.conversion.paths import NAMES, names_of, show_path
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
     CastRule,
@@ -42,13 +42,16 @@ __all__ = [
     "Unusual",
     "is_const",
     "is_null",
+    "is_same",
     "items_of",
     "keyed",
     "lossless",
+    "names_in",
     "objects_in",
     "opened",
     "plain",
     "preserved",
+    "referring",
     "unchanged_key",
 ]
 
@@ -120,6 +123,19 @@ def is_null(value: Any) -> bool:
 _NULL: Final = Raw(b"null")
 
 
+def names_in(top: Object) -> dict[str, str]:
+    """Return the name and the namespace of an object, of which the metadata may be undecoded."""
+    if "metadata" not in top:
+        return {}
+    metadata = opened(top["metadata"])
+    return names_of({name: plain(metadata[name]) for name in NAMES if name in metadata})
+
+
+def is_same(value: Any, other: Any) -> bool:
+    """Report whether two values, each of which may be MISSING, are the same."""
+    return same(plain(value), other)
+
+
 def plain(value: Any) -> Any:
     """Decode a value to plain data."""
     if type(value) is Raw:
@@ -150,6 +166,10 @@ class RuleByInterpreter:
     back: bool
     reads: Settled
     writes: Settled
+
+    def at(self, metadata: Mapping[str, str]) -> RuleByInterpreter:
+        """Return this for one object, to whose metadata the rule refers."""
+        return replace(self, rule=self.rule.resolved(metadata))
 
     def __call__(self, values: Ports, before: Lost | None, after: Lost | None) -> Any:
         values = tuple(map(plain, values))
@@ -286,6 +306,11 @@ def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
         case SplitRule() if {*rule.types} <= {"string", "integer"}:
             return _joined(rule) if back else _split(rule)
     return _checked(rule, back=back)
+
+
+def referring(rule: ConversionRule, back: bool, metadata: Mapping[str, str]) -> Lossless:
+    """Do the same as `lossless` for a rule that refers to the metadata of the object."""
+    return lossless(rule.resolved(metadata), back=back)
 
 
 def _checked(rule: ConversionRule, *, back: bool) -> Lossless:

@@ -150,6 +150,10 @@ class WhenRule(ConversionRule):
         cases = [_bound(case, source, target) for case in self._all]
         return replace(self, cases=tuple(cases[:-1]), otherwise=cases[-1])
 
+    def resolved(self, metadata: Mapping[str, str]) -> ConversionRule:
+        cases = [replace(case, block=case.block.resolved(metadata)) for case in self._all]
+        return replace(self, cases=tuple(cases[:-1]), otherwise=cases[-1])
+
     def run(self, values: Ports, *, back: bool) -> Ports:
         case = self._case(values[0], back=back)
         reads, writes = self.ports(back=back)

@@ -83,16 +83,16 @@ class ByRules:
         return self.block.place
 
     def run(self, obj: Object) -> Object:
-        return self.block.run(obj, back=self.back)
+        return self.block.at(obj).run(obj, back=self.back)
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        return self.block.lost(obj, made, back=self.back)
+        return self.block.at(obj).lost(obj, made, back=self.back)
 
     def restored(self, made: Object, lost: Lost) -> Object:
-        return self.block.restored(made, lost, back=self.back)
+        return self.block.at(made).restored(made, lost, back=self.back)
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
-        return self.block.guards(lost, view, back=self.back)
+        return self.block.at(view).guards(lost, view, back=self.back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,7 @@ class _ByUnfitRules(ByRules):
 
     @property
     def _functions(self) -> ByFunctions:
-        there, back = (
-            partial(self.block.run, back=self.back),
-            partial(self.block.run, back=not self.back),
-        )
+        there, back = (ByRules(self.block, way).run for way in (self.back, not self.back))
         return ByFunctions(
             there, back, self.block.read(back=self.back), self.block.written(back=self.back)
         )

@@ -45,6 +45,9 @@ class NestedRule(SingleFieldRule):
     def blocks(self) -> Sequence[RuleBlock]:
         return (self.inside,)
 
+    def resolved(self, metadata: Mapping[str, str]) -> ConversionRule:
+        return replace(self, inside=self.inside.resolved(metadata))
+
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:

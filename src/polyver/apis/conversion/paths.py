@@ -17,10 +17,12 @@ from polyver.core.plain import Object
 from polyver.languages.values.names import label_value_problems
 
 __all__ = [
+    "NAMES",
     "PATTERN",
     "InvalidFieldPath",
     "Path",
     "fits_metadata",
+    "names_of",
     "parse_path",
     "pick",
     "put",
@@ -128,6 +130,16 @@ def put(obj: Object, path: Path, value: Any) -> bool:
         obj = inside
     obj[path[-1]] = value
     return True
+
+
+def names_of(metadata: Any) -> dict[str, str]:
+    """Return the name and the namespace in the metadata of an object, as far as it has them."""
+    found = metadata if type(metadata) is dict else {}
+    return {name: found[name] for name in NAMES if type(found.get(name)) is str}
+
+
+NAMES: Final = ("name", "namespace")
+"""The fields of metadata to which rules can refer. They are the same in all versions."""
 
 
 def fits_metadata(path: Path, value: Any) -> bool:

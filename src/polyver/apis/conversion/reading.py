@@ -316,7 +316,21 @@ class _At(Struct, forbid_unknown_fields=True):
 
 
 class _Const(_At):
-    value: Any
+    value: Any = None
+    reference: str = ""
+
+
+class _Object(_FromTo):
+    field: str
+    constants: dict[str, Any] = {}
+    references: dict[str, str] = {}
+
+
+class _Fields(Struct, rename={"sources": "from", "target": "to"}, forbid_unknown_fields=True):
+    sources: list[str] | dict[str, str]
+    target: str
+    key: str = ""
+    value: str = ""
 
 
 class _Within(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
@@ -368,7 +382,7 @@ class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fie
 
 
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
-prepare(_Duration, _Quantity, _Join, _Pattern, _RenameKeys)
+prepare(_Duration, _Quantity, _Join, _Pattern, _RenameKeys, _Object, _Fields)
 prepare(_Cel, _Default, _Recurse, _When)
 
 
@@ -478,7 +492,25 @@ def _added(part: Document, rules: Rules) -> None:
 
 def _const(part: Document, rules: Rules) -> None:
     found = part.read(_Const)
-    rules.const(found.at, found.value)
+    if found.value is None and not found.reference:
+        raise part.error('"value" is missing')
+    rules.const(found.at, found.value, reference=found.reference)
+
+
+def _object(part: Document, rules: Rules) -> None:
+    found = part.read(_Object)
+    rules.object(
+        found.source,
+        found.target,
+        field=found.field,
+        constants=found.constants,
+        references=found.references,
+    )
+
+
+def _fields(part: Document, rules: Rules) -> None:
+    found = part.read(_Fields)
+    rules.fields(found.sources, found.target, key=found.key, value=found.value)
 
 
 def _cel(part: Document, rules: Rules) -> None:
@@ -525,9 +557,11 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "drop": _drop,
     "duration": _duration,
     "each": _each,
+    "fields": _fields,
     "join": _join,
     "keyed": _keyed,
     "move": _move,
+    "object": _object,
     "pattern": _pattern,
     "quantity": _quantity,
     "recurse": _recurse,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from polyver.apis.conversion._delta import Guard, Lost
 from polyver.apis.conversion.paths import Path
 from polyver.apis.conversion.rules import ConversionRule, Ports
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema.structure import StructuralSchema
 
 if TYPE_CHECKING:
@@ -51,6 +52,16 @@ class ReversedRule(ConversionRule):
     @property
     def constant(self) -> Path | None:
         return self.rule.constant
+
+    @property
+    def refers(self) -> bool:
+        return self.rule.refers
+
+    def resolved(self, metadata: Mapping[str, str]) -> ConversionRule:
+        return replace(self, rule=self.rule.resolved(metadata))
+
+    def schemas(self, *, back: bool) -> tuple[Schema, ...]:
+        return self.rule.schemas(back=not back)
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None

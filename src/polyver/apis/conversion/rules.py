@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +17,7 @@ from polyver.apis.conversion._delta import Guard, Lost, was
 from polyver.apis.conversion.paths import Path, show_path
 from polyver.apis.conversion.values import MISSING, Type, cast, fingerprint, scaled
 from polyver.core import PolyverError
+from polyver.core.plain import Schema
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
@@ -93,6 +94,22 @@ class ConversionRule(ABC):
     def constant(self) -> Path | None:
         """The field that this rule sets to a constant, without reading any field; None if none."""
         return None
+
+    @property
+    def refers(self) -> bool:
+        """True if the rule, or a rule inside of it, refers to the metadata of the object."""
+        return any(block.refers for block in self.blocks)
+
+    def resolved(self, metadata: Mapping[str, str]) -> ConversionRule:
+        """Return this rule for an object with this name and namespace in its metadata."""
+        return self
+
+    def schemas(self, *, back: bool) -> tuple[Schema, ...]:
+        """Return the schema that the rule expects for each path that it reads; {} for any value.
+
+        With `back`, the rule converts from the version `to` to the version `from`.
+        """
+        return ({},) * len(self.ports(back=back)[0])
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -308,6 +325,8 @@ class ConstRule(ConversionRule):
 
     at: Path
     value: Any
+    reference: str = ""
+    """The field of the metadata that is used instead of `value`: name or namespace."""
     name: ClassVar[str] = "const"
 
     @property
@@ -321,6 +340,15 @@ class ConstRule(ConversionRule):
     @property
     def constant(self) -> Path:
         return self.at
+
+    @property
+    def refers(self) -> bool:
+        return bool(self.reference)
+
+    def resolved(self, metadata: Mapping[str, str]) -> ConversionRule:
+        if not self.reference:
+            return self
+        return replace(self, value=metadata.get(self.reference, MISSING), reference="")
 
     def run(self, values: Ports, *, back: bool) -> Ports:
         if back:

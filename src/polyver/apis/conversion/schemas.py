@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from polyver.apis.conversion.nested import EachRule
 from polyver.apis.conversion.paths import Path
 from polyver.apis.conversion.rules import ConversionRule, DropRule, Ports
+from polyver.core.plain import Schema
 from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = [
     "Prune",
     "Settled",
     "all_settled",
+    "allows",
     "child",
     "has_path",
     "implied",
@@ -72,6 +74,14 @@ def has_path(place: StructuralSchema | None, path: Path) -> bool:
             return False
         place = child(place, name)
     return True
+
+
+def allows(place: StructuralSchema | None, expected: Schema) -> bool:
+    """Report whether a schema has all fields that the schema `expected` of a rule names."""
+    for name, inside in expected.get("properties", {}).items():
+        if not knows(place, name) or not allows(child(place, name), inside):
+            return False
+    return "items" not in expected or allows(items(place), expected["items"])
 
 
 def items(place: StructuralSchema | None) -> StructuralSchema | None:

@@ -28,19 +28,23 @@ from polyver.languages.values.durations import UNITS, duration_text, nanoseconds
 __all__ = ["DurationRule", "JoinRule", "NumberTextRule", "QuantityRule", "TypedRule"]
 
 
+Place = tuple[str | None, ...]
+
+
 class TypedRule(ConversionRule):
-    """A rule for fields of types that the rule determines."""
-
-    @abstractmethod
-    def schemas(self, *, back: bool) -> tuple[Schema, ...]:
-        """Return the schema that the rule expects for each path that it reads.
-
-        With `back`, the rule converts from the version `to` to the version `from`.
-        """
+    """A rule that determines the types of its fields, or of the fields inside of them."""
 
     @abstractmethod
     def samples(self) -> Iterator[Any]:
         """Yield strings and numbers that this rule converts in different ways, for tests."""
+
+    def copies(self) -> Iterator[tuple[Place, Place]]:
+        """Yield the paths of values that the rule copies without a change.
+
+        The first path is in the version `from`, and the second path in the version `to`. None
+        stands for all items of a list.
+        """
+        yield from ()
 
     def is_exact(self, schema: Schema, *, back: bool) -> bool:  # noqa: ARG002 - used by subclasses
         """Report whether the rule converts, without loss, each value that a schema allows."""
