@@ -327,3 +327,25 @@ def test_the_ledger_names_the_fields_around_values() -> None:
     assert {(each.to, each.rules, each.exact) for each in found.fates} == {
         (("spec.broker",), ("object",), False)
     }
+
+
+def test_references_work_where_rules_are_applied_again() -> None:
+    def tree(e: Rules) -> None:
+        node = e.within("spec.node")
+        node.const("namespace", reference="metadata.namespace")
+        node.object("owner", "ref", field="name", references={"namespace": "metadata.namespace"})
+        node.recurse("next")
+        node.each("children").recurse("node", up=1)
+
+    known = edge(tree)
+    old = {"owner": "a", "next": {"owner": "a"}, "children": [{"node": {"owner": "a"}}]}
+    made = {"namespace": "ours", "ref": BESIDE}
+    new = {**made, "next": made, "children": [{"node": made}]}
+    one, other = in_namespace("v1", {"node": old}), in_namespace("v2", {"node": new})
+    assert known.convert(one, "v2") == other
+    assert known.convert(other, "v1") == one
+    check_compiled(known, one, "v2")
+    check_compiled(known, other, "v1")
+    other["spec"]["node"]["children"][0]["node"]["namespace"] = "theirs"
+    check_compiled(known, other, "v1")
+    assert known.convert(known.convert(other, "v1"), "v2") == other

@@ -69,7 +69,7 @@ def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]
     if isinstance(rule, ReversedRule):
         yield from _fields(rule.rule, back=not back)
     elif isinstance(rule, TypedRule):
-        yield from zip(paths, rule.schemas(back=back), strict=True)
+        yield from zip(paths, map(_opened, rule.schemas(back=back)), strict=True)
     elif isinstance(rule, WhenRule):
         yield rule.deciding.ports(back=back)[0][0], {**_ANYTHING}
         for each in (each for block in rule.blocks for each in block.rules):
@@ -78,6 +78,15 @@ def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]
         yield from ((path, {"type": kind}) for path, kind in zip(paths, rule.types, strict=True))
     else:
         yield from ((path, _kind(rule, back=back)) for path in paths)
+
+
+def _opened(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema that a rule expects; where it expects any value, any value is allowed."""
+    made = schema or _ANYTHING
+    if "items" in made:
+        made = {**made, "items": _opened(made["items"])}
+    fields = {name: _opened(inside) for name, inside in made.get("properties", {}).items()}
+    return {**made, "properties": fields} if fields else {**made}
 
 
 def _kind(rule: ConversionRule, *, back: bool) -> Schema:

@@ -46,7 +46,7 @@ from polyver.apis.conversion.value_rules import (
     ValueSide,
     names_of,
 )
-from polyver.apis.conversion.values import TYPES, Type
+from polyver.apis.conversion.values import MISSING, TYPES, Type
 from polyver.apis.conversion.when_building import WhenRules
 from polyver.core import listed
 from polyver.languages import cel
@@ -360,7 +360,10 @@ class Rules:
             raise InvalidRule("const needs a value")
         if value is not None and reference:
             raise InvalidRule("const has both a value and a reference")
-        self._add(ConstRule(self._path(at), value, _reference(reference) if reference else ""))
+        if reference:
+            self._add(ConstRule(self._path(at), MISSING, _reference(reference)))
+        else:
+            self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
         """Add a rule for all items of a list, or for all values of a map.

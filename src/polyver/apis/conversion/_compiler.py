@@ -449,7 +449,7 @@ class _RuleWriter:
         rule, back = self._run
         interpreted = self._interpreted([made])
         key = runtime.unchanged_key(rule)
-        if not key:
+        if not key or rule.refers:  # the function for one item does not know the object
             return interpreted
         assert isinstance(rule, EachRule)
         reads, writes = (show_path(paths[0]) for paths in self.rule.ports(back=self.block.back))

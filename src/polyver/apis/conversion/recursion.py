@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -61,6 +61,8 @@ class RecurseRule(SingleFieldRule):
     """The block for the schemas of the value; None if no version has a schema for it."""
     ended: bool = False
     """True if the schema of a version does not have the field."""
+    metadata: Mapping[str, str] | None = field(default=None, repr=False)
+    """The name and namespace of the object, for rules that refer to them; None if unresolved."""
     name: ClassVar[str] = "recurse"
 
     @property
@@ -71,6 +73,14 @@ class RecurseRule(SingleFieldRule):
     @property
     def blocks(self) -> Sequence[RuleBlock]:
         return () if self.inside is None else (self.inside,)
+
+    @property
+    def refers(self) -> bool:
+        # The rules to apply again are known only when the block around this rule is complete.
+        return self.metadata is None
+
+    def resolved(self, metadata: Mapping[str, str]) -> RecurseRule:
+        return replace(self, metadata=metadata)
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -95,6 +105,8 @@ class RecurseRule(SingleFieldRule):
         """Return the rule that converts a value: an object, or the items of a list."""
         assert self.repeated is not None
         block = self.repeated.block if self.inside is None else self.inside
+        if self.metadata is not None:
+            block = block.resolved(self.metadata)
         if type(value) is not list:
             return MoveRule(self.source, self.target, block)
         others = self.target_keys or renamed_keys(self.source_keys, block)
