@@ -122,3 +122,10 @@ def test_a_plan_runs_the_functions_here_and_says_what_the_cluster_then_does(
     assert [each["metadata"]["name"] for each in platform.revisions(NAME)][-1] == planned[
         "publishes"
     ]
+    with (packages.parent / f"{NAME}-v2" / "function.py").open("a") as file:
+        file.write("# changed\n")
+    Path("old.yaml").write_text(dump_yaml(function(NAME, 1)))
+    changed = Ran(capsys, "plan", "-f", "old.yaml", "--packages", str(packages), "--data", "third")
+    assert (changed.code, changed.out) == (3, "")
+    assert "has other content now" in changed.err
+    assert Ran(capsys, "plan", "-f", "old.yaml", *local).code == 0, "it has kept that content"

@@ -548,6 +548,7 @@ def test_an_application_that_fails_already_does_not_fail_a_plan(
     platform.publish(definition(name, made_of("1.0.0", template)))
     app = application("a", f"{name}@1", namespace=space, properties={"unknown": 1})
     platform.deploy(app)
+    platform.uses(app, "1.0.0")  # until then, it fails because there is no definition
     new = definition(name, made_of("1.0.0", template), made_of("1.1.0", template))
     done = run("plan", "-f", write("new.yaml", new))
     assert done.code == 0
