@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.definitions.samples import SYSTEM, templated
 from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import eventually, request
 from tests.walks.test_conversions import (
     CONVERSIONS,
+    GROUP,
     NAME,
     V1,
     conversion,
@@ -216,3 +218,41 @@ def apply(server: EmbeddedServer, obj: Object) -> None:
             await client.apply(CRDS, obj, manager="argocd", force=True)
 
     asyncio.run(send())
+
+
+def test_objects_of_other_capabilities_that_use_the_version_keep_it() -> None:
+    with EmbeddedServer(capabilities=("apis", "definitions", "compositions")) as running:
+        running.request("POST", DEFINITIONS, definition("v2"))
+        running.request("POST", CONVERSIONS, conversion())
+        eventually(lambda: is_serving(running))
+        eventually(lambda: request(running, "GET", path("v1")))
+        made = f"{{apiVersion: {GROUP}/v1, kind: CronTab, metadata: {{name: made}}}}"
+        spec: Object = {"versions": [templated("1.0.0", made)]}
+        oam = "/apis/core.oam.dev/v1beta1"
+        about = {"apiVersion": "core.oam.dev/v2beta1", "kind": "ComponentDefinition"}
+        at = f"/apis/core.oam.dev/v2beta1/namespaces/{SYSTEM}/componentdefinitions"
+        running.request("POST", at, {**about, "metadata": {"name": "cron"}, "spec": spec})
+        about = {"apiVersion": "core.oam.dev/v1beta1", "kind": "Application"}
+        used = {"components": [{"name": "a", "type": "cron@1", "properties": {"image": "x"}}]}
+        app = {**about, "metadata": {"name": "shop"}, "spec": used}
+        running.request("POST", f"{oam}/namespaces/default/applications", app)
+        eventually(lambda: request(running, "GET", path("v1", "made")))
+        application = f"{oam}/namespaces/default/applications/shop"
+        eventually(lambda: applied_by(running, application))
+        target = {"apiVersion": f"{GROUP}/v1", "kind": "CronTab"}
+        about = {"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition"}
+        pipeline = [{"step": "a", "functionRef": {"name": "f"}}]
+        spec = {"compositeTypeRef": target, "mode": "Pipeline", "pipeline": pipeline}
+        at = "/apis/apiextensions.crossplane.io/v1/compositions"
+        running.request("POST", at, {**about, "metadata": {"name": "tabs"}, "spec": spec})
+        status = retire(running)
+        assert reasons(status) == ["Dependents"]
+        users = "objects use v1: Application default/shop, Composition tabs"
+        assert status["blockers"][0]["message"] == users
+        confirmed(running, ignoreDependents=True)
+        eventually(lambda: (found(running).get("status") or {}).get("stopped") is not None)
+
+
+def applied_by(server: EmbeddedServer, application: str) -> bool:
+    status = server.request("GET", application).get("status") or {}
+    return bool(status.get("appliedResources"))
