@@ -12,6 +12,8 @@ import pytest
 from tests.definitions.samples import SYSTEM, templated
 from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
+from tests.walks.installed_kinds import GROUP as KITES_GROUP
+from tests.walks.installed_kinds import KITES
 from tests.walks.support import eventually, request
 from tests.walks.test_conversions import (
     CONVERSIONS,
@@ -256,3 +258,30 @@ def test_objects_of_other_capabilities_that_use_the_version_keep_it() -> None:
 def applied_by(server: EmbeddedServer, application: str) -> bool:
     status = server.request("GET", application).get("status") or {}
     return bool(status.get("appliedResources"))
+
+
+def test_a_kind_in_python_waits_for_its_code_unless_polyver_takes_over() -> None:
+    with EmbeddedServer(kinds=[KITES]) as running:
+        at = f"/apis/{KITES_GROUP}/v1/namespaces/default/kites"
+        kite = {"apiVersion": f"{KITES_GROUP}/v1", "kind": "Kite", "metadata": {"name": "red"}}
+        running.request("POST", at, {**kite, "spec": {"length": 3}})
+        name = f"kites.{KITES_GROUP}"
+        made = retirement(definition=name)
+        made["metadata"]["name"] = name
+        running.request("POST", RETIREMENTS, made)
+
+        def state() -> Object:
+            status: Object = running.request("GET", f"{RETIREMENTS}/{name}").get("status") or {}
+            return status
+
+        eventually(lambda: state().get("state") == "Blocked")
+        assert reasons(state()) == ["AppliedElsewhere"]
+        assert "from Python kinds" in state()["blockers"][0]["message"]
+        edited(
+            running.request, f"{RETIREMENTS}/{name}", lambda obj: obj["spec"].update(takeOver=True)
+        )
+        eventually(lambda: state().get("state") == "Completed")
+        red = running.request("GET", f"{at.replace('v1', 'v2')}/red")
+        assert red["spec"] == {"metres": 3}
+        owners = {each["apiVersion"] for each in red["metadata"]["managedFields"]}
+        assert owners == {f"{KITES_GROUP}/v2"}
