@@ -127,6 +127,13 @@ def test_a_version_is_removed_and_no_object_loses_a_field(server: EmbeddedServer
         "NarrowConversion",
         "Completed",
     ]
+    written = {each["step"]: each["written"] for each in status["passes"]}
+    assert written == {
+        "RewriteObjects": 3,
+        "VerifyObjects": 0,
+        "RewriteManagedFields": 3,
+        "PurgePreservedFields": 3,
+    }
     for each in server.request("GET", path("v2"))["items"]:
         assert "v1" not in json.dumps(each["metadata"]["managedFields"])
         assert '"v1"' not in each["metadata"].get("annotations", {}).get(ANNOTATION, "")
