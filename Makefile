@@ -66,10 +66,11 @@ e2e: kube ## run the tests that need the real API server, cue or Prometheus
 	@$(RUN)/pytest -n 4 -m "kube or cue or prometheus" --hypothesis-seed=0 $(ARGS)
 
 # Other kinds and objects than last time: what this finds is a difference that nobody knew of.
-e2e-long: kube ## compare with the real API server on new kinds and objects, and roll out to 1,000
+e2e-long: kube ## compare with the real API server on new kinds and objects, roll out to 1,000, retire with 10,000
 	@POLYVER_GENERATED_TIMES=20 $(RUN)/pytest -n 2 -m kube tests/kube/test_generated.py $(ARGS)
 	@POLYVER_FOLLOWERS=1000 $(RUN)/pytest -n 2 --dist loadfile -m "kube or not kube" \
 		tests/rollouts/test_many*.py $(ARGS)
+	@POLYVER_RETIRED=10000 $(RUN)/pytest -n 1 -m kube tests/walks/test_retiring_on_clusters.py $(ARGS)
 
 hostile: .venv/ready ## send hostile requests at full size, and print how long others wait (10 minutes)
 	@$(RUN)/python -m tests.hostile $(ARGS)

@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.definitions.samples import SYSTEM, templated
 from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
+from tests.walks.installed_kinds import GROUP as KITES_GROUP
+from tests.walks.installed_kinds import KITES
 from tests.walks.support import eventually, request
 from tests.walks.test_conversions import (
     CONVERSIONS,
+    GROUP,
     NAME,
     V1,
     conversion,
@@ -123,6 +127,13 @@ def test_a_version_is_removed_and_no_object_loses_a_field(server: EmbeddedServer
         "NarrowConversion",
         "Completed",
     ]
+    written = {each["step"]: each["written"] for each in status["passes"]}
+    assert written == {
+        "RewriteObjects": 3,
+        "VerifyObjects": 0,
+        "RewriteManagedFields": 3,
+        "PurgePreservedFields": 3,
+    }
     for each in server.request("GET", path("v2"))["items"]:
         assert "v1" not in json.dumps(each["metadata"]["managedFields"])
         assert '"v1"' not in each["metadata"].get("annotations", {}).get(ANNOTATION, "")
@@ -216,3 +227,68 @@ def apply(server: EmbeddedServer, obj: Object) -> None:
             await client.apply(CRDS, obj, manager="argocd", force=True)
 
     asyncio.run(send())
+
+
+def test_objects_of_other_capabilities_that_use_the_version_keep_it() -> None:
+    with EmbeddedServer(capabilities=("apis", "definitions", "compositions")) as running:
+        running.request("POST", DEFINITIONS, definition("v2"))
+        running.request("POST", CONVERSIONS, conversion())
+        eventually(lambda: is_serving(running))
+        eventually(lambda: request(running, "GET", path("v1")))
+        made = f"{{apiVersion: {GROUP}/v1, kind: CronTab, metadata: {{name: made}}}}"
+        spec: Object = {"versions": [templated("1.0.0", made)]}
+        oam = "/apis/core.oam.dev/v1beta1"
+        about = {"apiVersion": "core.oam.dev/v2beta1", "kind": "ComponentDefinition"}
+        at = f"/apis/core.oam.dev/v2beta1/namespaces/{SYSTEM}/componentdefinitions"
+        running.request("POST", at, {**about, "metadata": {"name": "cron"}, "spec": spec})
+        about = {"apiVersion": "core.oam.dev/v1beta1", "kind": "Application"}
+        used = {"components": [{"name": "a", "type": "cron@1", "properties": {"image": "x"}}]}
+        app = {**about, "metadata": {"name": "shop"}, "spec": used}
+        running.request("POST", f"{oam}/namespaces/default/applications", app)
+        eventually(lambda: request(running, "GET", path("v1", "made")))
+        application = f"{oam}/namespaces/default/applications/shop"
+        eventually(lambda: applied_by(running, application))
+        target = {"apiVersion": f"{GROUP}/v1", "kind": "CronTab"}
+        about = {"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition"}
+        pipeline = [{"step": "a", "functionRef": {"name": "f"}}]
+        spec = {"compositeTypeRef": target, "mode": "Pipeline", "pipeline": pipeline}
+        at = "/apis/apiextensions.crossplane.io/v1/compositions"
+        running.request("POST", at, {**about, "metadata": {"name": "tabs"}, "spec": spec})
+        status = retire(running)
+        assert reasons(status) == ["Dependents"]
+        users = "objects use v1: Application default/shop, Composition tabs"
+        assert status["blockers"][0]["message"] == users
+        confirmed(running, ignoreDependents=True)
+        eventually(lambda: (found(running).get("status") or {}).get("stopped") is not None)
+
+
+def applied_by(server: EmbeddedServer, application: str) -> bool:
+    status = server.request("GET", application).get("status") or {}
+    return bool(status.get("appliedResources"))
+
+
+def test_a_kind_in_python_waits_for_its_code_unless_polyver_takes_over() -> None:
+    with EmbeddedServer(kinds=[KITES]) as running:
+        at = f"/apis/{KITES_GROUP}/v1/namespaces/default/kites"
+        kite = {"apiVersion": f"{KITES_GROUP}/v1", "kind": "Kite", "metadata": {"name": "red"}}
+        running.request("POST", at, {**kite, "spec": {"length": 3}})
+        name = f"kites.{KITES_GROUP}"
+        made = retirement(definition=name)
+        made["metadata"]["name"] = name
+        running.request("POST", RETIREMENTS, made)
+
+        def state() -> Object:
+            status: Object = running.request("GET", f"{RETIREMENTS}/{name}").get("status") or {}
+            return status
+
+        eventually(lambda: state().get("state") == "Blocked")
+        assert reasons(state()) == ["AppliedElsewhere"]
+        assert "from Python kinds" in state()["blockers"][0]["message"]
+        edited(
+            running.request, f"{RETIREMENTS}/{name}", lambda obj: obj["spec"].update(takeOver=True)
+        )
+        eventually(lambda: state().get("state") == "Completed")
+        red = running.request("GET", f"{at.replace('v1', 'v2')}/red")
+        assert red["spec"] == {"metres": 3}
+        owners = {each["apiVersion"] for each in red["metadata"]["managedFields"]}
+        assert owners == {f"{KITES_GROUP}/v2"}

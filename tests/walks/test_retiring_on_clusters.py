@@ -250,7 +250,7 @@ def test_kills_in_every_step_lose_nothing_and_the_applier_goes_on(
         assert killer.killed
         if COUNT > 1000:
             assert {*PASSES} <= {*killer.killed}
-        print(f"killed in {killer.killed}: {json.dumps(status['passes'])}")
+        print(f"killed in {killer.killed}: {json.dumps(status)}")
         assert everything(server, group) == before
         crd = request(server, "GET", f"{DEFINITIONS}/lamps.{group}")
         assert [each["name"] for each in crd["spec"]["versions"]] == ["v2"]

@@ -39,6 +39,7 @@ def _contribution(settings: PackageSettings | None, around: Surroundings) -> Con
     from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
     from polyver.compositions.rollout_targets import LiveController, rollout_targets
     from polyver.compositions.runtime_choice import runtime_for
+    from polyver.compositions.version_users import compositions_for
 
     live = LiveController()
     settings = settings or PackageSettings()
@@ -52,6 +53,7 @@ def _contribution(settings: PackageSettings | None, around: Surroundings) -> Con
             client, runtime(client), Compositions(), several=several, live=live
         ),
         rollout_targets=lambda client: rollout_targets(client, live),
+        version_users=(compositions_for,),
         rights=(*_rights(), *_rights_of_compositions()),
         rights_inside=() if settings.runs_processes else tuple(_rights_inside()),
         source=_source,

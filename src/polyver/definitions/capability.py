@@ -35,6 +35,7 @@ def _contribution(settings: DefinitionSettings | None, around: Surroundings) -> 
     from polyver.definitions.controllers.definitions import DefinitionController
     from polyver.definitions.kinds import KINDS
     from polyver.definitions.names import SYSTEM_NAMESPACE
+    from polyver.definitions.version_users import applications_with
 
     gate = (settings or DefinitionSettings()).gate
     return Contribution(
@@ -48,6 +49,7 @@ def _contribution(settings: DefinitionSettings | None, around: Surroundings) -> 
         rights=tuple(_rights()),
         namespaces=(SYSTEM_NAMESPACE,),
         rollout_targets=_rollout_targets,
+        version_users=(applications_with,),
         source=_source,
     )
 

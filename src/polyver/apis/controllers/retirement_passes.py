@@ -68,6 +68,8 @@ class _Work:
     purged: Counter[str] = field(default_factory=Counter)
     late: int = 0
     """The number of objects that need an earlier step again."""
+    error: ApiError | RefusedWrite | None = None
+    """The last error of an object."""
 
 
 class ObjectPass:
@@ -108,6 +110,8 @@ class ObjectPass:
         items, more, remaining = await self._page(before.after)
         work = _Work()
         await for_each(items, partial(self._process, work), at_once=_AT_ONCE)
+        if work.error is not None:
+            raise work.error
         objects = before.objects + len(items)
         progress = replace(
             before,
@@ -147,25 +151,34 @@ class ObjectPass:
             more = page.more
 
     async def _process(self, work: _Work, obj: Object) -> None:
+        """Process one object. Keep an error in `work`, so that the other objects are processed."""
         name = object_key(obj)
         try:
-            match self._step:
-                case RetirementStep.REWRITE | RetirementStep.VERIFY:
-                    work.changed += await self._rewrite(obj)
-                case RetirementStep.OWNERS:
-                    work.changed += await self._convert_owners(obj)
-                case _:
-                    await self._purge(work, obj)
+            # `work.changed += await …` would lose the counts of other objects: Python reads the old
+            # value before the await.
+            changed = await self._changed(work, obj)
+            work.changed += changed
         except ApiError as error:
             if error.code == 403:
-                raise
-            if error.code not in _CHANGED:
-                raise RefusedWrite(f"{name}: {error.message}") from None
-            # In the storage version, somebody else has done the same. The other steps are repeated
-            # until they find nothing to change.
-            work.changed += self._step not in _PAGES
+                work.error = error
+            elif error.code not in _CHANGED:
+                work.error = RefusedWrite(f"{name}: {error.message}")
+            else:
+                # In the storage version, somebody else has done the same. The other steps are
+                # repeated until they find nothing to change.
+                work.changed += self._step not in _PAGES
         except PolyverError as error:
-            raise RefusedWrite(f"{name}: {error}") from None
+            work.error = RefusedWrite(f"{name}: {error}")
+
+    async def _changed(self, work: _Work, obj: Object) -> bool:
+        """Execute the step for one object; report whether the object was written."""
+        match self._step:
+            case RetirementStep.REWRITE | RetirementStep.VERIFY:
+                return await self._rewrite(obj)
+            case RetirementStep.OWNERS:
+                return await self._convert_owners(obj)
+            case _:
+                return await self._purge(work, obj)
 
     async def _rewrite(self, obj: Object) -> bool:
         """Write an object without changes; report whether it was stored in another form.
@@ -192,10 +205,10 @@ class ObjectPass:
         await self._patch(obj, {"metadata": {"managedFields": made or [{}]}})
         return True
 
-    async def _purge(self, work: _Work, obj: Object) -> None:
+    async def _purge(self, work: _Work, obj: Object) -> bool:
         entries = obj["metadata"].get("managedFields") or ()
         work.late += any(each.get("apiVersion") == self._api_version for each in entries)
-        version = self._api_version.rpartition("/")[2]
+        version, changed = self._api_version.rpartition("/")[2], False
         for place in self._places:
             text = _at(obj, place)
             if not isinstance(text, str):
@@ -208,8 +221,9 @@ class ObjectPass:
                 obj = await self._patch(obj, _nested(place, left))
             if left == NOTHING_PRESERVED:
                 obj = await self._patch(obj, _nested(place, None))
-            work.changed += 1
+            changed = True
             work.purged.update(paths)
+        return changed
 
     async def _patch(self, obj: Object, change: Object) -> Object:
         about = obj["metadata"]
