@@ -52,6 +52,8 @@ class CorpusKind:
     annotations: tuple[str, ...] = ()
     """Annotations in which the Go code keeps what it cannot convert."""
     edits: tuple[Mapping[str, Any], ...] = ()
+    shuffled: str = ""
+    """The field by which lists are compared that the Go code makes of maps, in a random order."""
     trivial: str = ""
     """Why the versions differ so little that their conversion shows little; empty if it does not."""
 
@@ -96,7 +98,7 @@ def corpus() -> tuple[CorpusKind, ...]:
 def _read(name: str, found: Mapping[str, Any]) -> CorpusKind:
     differences = tuple(KnownDifference(**each) for each in found.get("differences", ()))
     lists = {key: tuple(found.get(key, ())) for key in ("folders", "annotations", "edits")}
-    texts = {key: found.get(key, "") for key in ("project", "program", "module", "trivial")}
+    texts = {key: found.get(key, "") for key in ("project", "program", "module", "shuffled", "trivial")}
     return CorpusKind(name, differences=differences, **lists, **texts)
 
 
@@ -201,3 +203,14 @@ def visible(obj: Object, hidden: Sequence[str]) -> Object:
     metadata.pop("creationTimestamp", None)
     return {**obj, "metadata": metadata}
 
+
+
+def sorted_lists(value: Any, key: str) -> Any:
+    """Return an object in which each list of objects with a field is in the order of this field."""
+    if isinstance(value, dict):
+        return {name: sorted_lists(each, key) for name, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = [sorted_lists(each, key) for each in value]
+    keyed = key and all(isinstance(each, dict) and key in each for each in items)
+    return sorted(items, key=lambda each: str(each[key])) if keyed else items
