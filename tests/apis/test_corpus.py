@@ -75,8 +75,13 @@ def test_views_are_those_of_the_go_code_except_for_known_differences(kind: Corpu
 def test_nothing_is_lost_that_the_go_code_keeps(kind: CorpusKind) -> None:
     for walk in walks(kind):
         go, ours = back_differences(walk, converter(kind.name))
-        lost = {each.path for each in ours} - {each.path for each in go}
+        lost = [each for each in ours if not any(covers(other.path, each.path) for other in go)]
         assert not lost, (walk.object, walk.to, walk.change)
+
+
+def covers(path: str, other: str) -> bool:
+    """Report whether a field is another one, or contains it."""
+    return other == path or other.startswith((f"{path}.", f"{path}[]"))
 
 
 def test_everything_was_recorded() -> None:

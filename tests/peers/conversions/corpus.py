@@ -54,8 +54,6 @@ class CorpusKind:
     edits: tuple[Mapping[str, Any], ...] = ()
     shuffled: str = ""
     """The field by which lists are compared that the Go code makes of maps, in a random order."""
-    trivial: str = ""
-    """Why the versions differ so little that their conversion shows little; empty if it does not."""
 
     @property
     def path(self) -> Path:
@@ -98,7 +96,7 @@ def corpus() -> tuple[CorpusKind, ...]:
 def _read(name: str, found: Mapping[str, Any]) -> CorpusKind:
     differences = tuple(KnownDifference(**each) for each in found.get("differences", ()))
     lists = {key: tuple(found.get(key, ())) for key in ("folders", "annotations", "edits")}
-    texts = {key: found.get(key, "") for key in ("project", "program", "module", "shuffled", "trivial")}
+    texts = {key: found.get(key, "") for key in ("project", "program", "module", "shuffled")}
     return CorpusKind(name, differences=differences, **lists, **texts)
 
 
@@ -171,6 +169,8 @@ def differences(go: Any, ours: Any, path: str = "") -> Iterator[Difference]:
         for name in sorted({*go, *ours}):
             inside = f"{path}.{name}" if path else name
             yield from differences(go.get(name, MISSING), ours.get(name, MISSING), inside)
+    elif reordered(go, ours):
+        yield Difference(path, go, ours)
     elif isinstance(go, list) and isinstance(ours, list) and len(go) == len(ours):
         for one, other in zip(go, ours, strict=True):
             yield from differences(one, other, f"{path}[]")
@@ -180,6 +180,21 @@ def differences(go: Any, ours: Any, path: str = "") -> Iterator[Difference]:
         return
     elif go != ours or isinstance(go, bool) is not isinstance(ours, bool):
         yield Difference(path, go, ours)
+
+
+def reordered(go: Any, ours: Any) -> bool:
+    """Report whether two lists have the same items in different orders."""
+    if not isinstance(go, list) or not isinstance(ours, list):
+        return False
+    one, other = ([json.dumps(_set(item), sort_keys=True) for item in each] for each in (go, ours))
+    return one != other and sorted(one) == sorted(other)
+
+
+def _set(value: Any) -> Any:
+    """Return a value without the fields that are not set."""
+    if isinstance(value, dict):
+        return {name: _set(each) for name, each in value.items() if not is_zero(each)}
+    return [_set(each) for each in value] if isinstance(value, list) else value
 
 
 def is_zero(value: Any) -> bool:

@@ -41,6 +41,10 @@ class RecordedWalk:
         return str(self.original["metadata"]["name"])
 
     @property
+    def source(self) -> str:
+        return version_of(self.original)
+
+    @property
     def hidden(self) -> tuple[str, ...]:
         return (*self.kind.annotations, ANNOTATION)
 
@@ -84,7 +88,7 @@ def back_differences(
     view = converter.convert(walk.original, walk.to)
     if walk.change is not None:
         view = edited(view, walk.change)
-    ours = converter.convert(view, version_of(walk.original))
+    ours = converter.convert(view, walk.source)
     original = walk.shown(walk.original)
     return (
         changed(original, walk.shown(walk.back)),
@@ -111,11 +115,12 @@ def difference_of(walk: RecordedWalk, found: Difference) -> KnownDifference | No
     return None
 
 
-def losses(walk_kind: CorpusKind) -> Iterator[tuple[RecordedWalk, Difference]]:
-    """Yield each field that the Go code loses or changes on the way to a version and back."""
+def losses(kind: CorpusKind) -> Iterator[tuple[RecordedWalk, Difference]]:
+    """Yield each field that the Go code loses, changes or adds on the way to a version and back.
+
+    In a difference, `go` is the value of the original object.
+    """
     for walk in recorded_walks():
-        if walk.kind is walk_kind and walk.change is None:
-            hidden = walk.kind.annotations
-            back = visible(walk.back, hidden)
-            for each in changed(visible(walk.original, hidden), back):
+        if walk.kind is kind and walk.change is None:
+            for each in changed(walk.shown(walk.original), walk.shown(walk.back)):
                 yield walk, each
