@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from polyver.apis.commands.kinds import load_kinds
 from polyver.apis.conversion import Converter, build_converter, read_conversions
+from polyver.apis.declaring import Kind
 from polyver.apis.definition import Definition
 from polyver.apis.manifests import definitions_of
 from polyver.kube.objects import Document, load_manifests
@@ -57,22 +59,40 @@ class CorpusKind:
 
     @property
     def path(self) -> Path:
-        return CORPUS / f"{self.name}.yaml"
+        """The file: YAML with a Conversion, or Python with a kind."""
+        python = CORPUS / f"{self.name}.py"
+        return python if python.exists() else CORPUS / f"{self.name}.yaml"
+
+    @property
+    def is_python(self) -> bool:
+        return self.path.suffix == ".py"
 
     @property
     def documents(self) -> Sequence[Document]:
         return load_manifests(self.path.read_text(), self.path.name)
 
     @property
+    def declared(self) -> Kind:
+        [kind] = load_kinds([str(self.path)])
+        return kind
+
+    @property
     def definition(self) -> Definition:
+        if self.is_python:
+            return self.declared.definition()
         [definition] = definitions_of(self.documents)
         return definition
 
     @property
     def conversion(self) -> Object:
+        """The Conversion in the file."""
         return self.documents[0].value
 
     def converter(self) -> Converter:
+        if self.is_python:
+            converter = self.declared.converter
+            assert converter is not None
+            return converter
         [declared] = read_conversions(self.documents)
         return build_converter(declared, self.definition)
 
@@ -82,8 +102,15 @@ class CorpusKind:
         return [each.value for each in load_manifests(text, self.name)]
 
     @property
+    def kind(self) -> str:
+        return self.definition.kind
+
+    @property
     def versions(self) -> list[str]:
-        return self.conversion["spec"]["versions"]
+        if self.is_python:
+            return [each.name for each in self.definition.versions]
+        found: list[str] = self.conversion["spec"]["versions"]
+        return found
 
 
 @cache

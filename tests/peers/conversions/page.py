@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Iterator
 from typing import Any
 
 from tests.peers.conversions.corpus import MISSING, CorpusKind, Difference, corpus, reordered
@@ -50,8 +51,8 @@ polyver:
 {table(kinds)}
 
 - **needs**: {"; ".join(f"*{name}*: {text}" for name, text in MEANING.items())}.
-- **YAML**: the lines of the Conversion, without blank lines and comments, but with its header of
-  about ten lines.
+- **ours**: the lines of the Conversion, without blank lines and comments, but with its header of
+  about ten lines; or the lines of the rules and functions in Python.
 - **Go**: the lines of the methods `ConvertTo` and `ConvertFrom`, and of all functions in the packages
   of the API that they call, without blank lines and comments. Lines in generated files are counted
   separately, after the plus sign. A function that several kinds use counts for each of them. Methods
@@ -77,29 +78,37 @@ def shares(kinds: tuple[CorpusKind, ...]) -> str:
 
 
 def little(kinds: tuple[CorpusKind, ...]) -> str:
-    names = [title(kind) for kind in kinds if len([*rules(kind)]) <= 3]
+    names = [title(kind) for kind in kinds if len(rules(kind)) <= 3]
     return f"""{len(names)} kinds ({", ".join(names)}) have at most three rules, because their \
 versions differ little."""
 
 
 def needs(kind: CorpusKind) -> str:
-    names = {name for rule in rules(kind) for name in rule}
-    return EXPRESSIONS if "cel" in names else RULES
+    if kind.is_python:
+        return FUNCTIONS
+    return EXPRESSIONS if "cel" in rules(kind) else RULES
 
 
-def rules(kind: CorpusKind) -> Iterator[Mapping[str, Any]]:
-    """Yield all rules of a kind, also those inside of other rules."""
-    for edge in kind.conversion["spec"]["edges"]:
-        yield from _rules(edge.get("rules"))
+def rules(kind: CorpusKind) -> list[str]:
+    """Return the names of all rules of a kind, also of those inside of other rules."""
+    if kind.is_python:
+        calls = (node for node in ast.walk(ast.parse(kind.path.read_text())))
+        names = [node.attr for node in calls if isinstance(node, ast.Attribute)]
+        return [name for name in names if name in RULE_NAMES]
+    return [name for edge in kind.conversion["spec"]["edges"] for name in _rules(edge.get("rules"))]
 
 
-def _rules(value: Any) -> Iterator[Mapping[str, Any]]:
+RULE_NAMES = {"const", "convert", "each", "move", "when"}
+"""The rules that the kinds in Python call."""
+
+
+def _rules(value: Any) -> Iterator[str]:
     for rule in value or ():
         [(name, content)] = rule.items()
         if name == "reverse":
             yield from _rules([content])
             continue
-        yield rule
+        yield name
         yield from _rules(content.get("rules"))
         for case in [*content.get("cases", ()), content.get("otherwise", {})]:
             yield from _rules(case.get("rules"))
@@ -107,13 +116,13 @@ def _rules(value: Any) -> Iterator[Mapping[str, Any]]:
 
 def table(kinds: tuple[CorpusKind, ...]) -> str:
     rows = [row(kind) for kind in kinds]
-    head = "| kind | of | versions | needs | rules | YAML | Go |\n|---|---|---|---|---|---|---|"
+    head = "| kind | of | versions | needs | rules | ours | Go |\n|---|---|---|---|---|---|---|"
     return "\n".join([head, *rows])
 
 
 def row(kind: CorpusKind) -> str:
     link = f"[{title(kind)}](../../examples/corpus/{kind.path.name})"
-    count = len([*rules(kind)])
+    count = len(rules(kind))
     lines = written_lines(kind)
     versions = ", ".join(kind.versions)
     return (
@@ -123,11 +132,15 @@ def row(kind: CorpusKind) -> str:
 
 
 def title(kind: CorpusKind) -> str:
-    return str(kind.conversion["spec"]["kind"])
+    return kind.kind
 
 
 def written_lines(kind: CorpusKind) -> int:
-    text, _, _ = kind.path.read_text().partition("\n---\n")
+    text = kind.path.read_text()
+    if kind.is_python:
+        _, _, text = text.partition("\nData =")
+    else:
+        text, _, _ = text.partition("\n---\n")
     lines = (line.strip() for line in text.splitlines())
     return len([line for line in lines if line and not line.startswith("#")])
 

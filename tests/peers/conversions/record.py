@@ -78,7 +78,7 @@ def walked(program: str, kinds: Sequence[CorpusKind]) -> list[Object]:
 
 def ask(program: str, asked: Sequence[tuple[CorpusKind, Object, str]]) -> list[Object]:
     questions = [
-        {"kind": kind.conversion["spec"]["kind"], "object": obj, "to": to}
+        {"kind": kind.kind, "object": obj, "to": to}
         for kind, obj, to in asked
     ]
     answers = go(["run", "."], program, json.dumps(questions))
@@ -95,7 +95,7 @@ def lines(kinds: Sequence[CorpusKind]) -> Any:
     for kind in kinds:
         listed = go(["list", "-m", "-json", kind.module], kind.program, "")
         folders = [f"{listed['Dir']}/{folder}" for folder in kind.folders]
-        asked[kind.name] = {"folders": folders, "type": kind.conversion["spec"]["kind"]}
+        asked[kind.name] = {"folders": folders, "type": kind.kind}
     return go(["run", "."], "count", json.dumps(asked))
 
 
