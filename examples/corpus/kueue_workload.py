@@ -202,20 +202,27 @@ def values_of(level: Data, count: int) -> list[str]:
     return [f"{prefix}{root}{suffix}" for root in found["roots"]]
 
 
+TO_REFERENCE = """!has(self.source) ? null
+: self.source == 'scheduling.k8s.io/priorityclass'
+? dyn({'group': 'scheduling.k8s.io', 'kind': 'PriorityClass', 'name': self.name})
+: dyn({'group': 'kueue.x-k8s.io', 'kind': 'WorkloadPriorityClass', 'name': self.name})
+"""
+FROM_REFERENCE = """{'name': self.name, 'source': self.kind == 'PriorityClass'
+? 'scheduling.k8s.io/priorityclass' : 'kueue.x-k8s.io/workloadpriorityclass'}
+"""
+
+
 @workload.edge("v1beta1", "v1beta2")
 def v1beta1_v1beta2(e: apis.Rules) -> None:
     e.move(
         "status.accumulatedPastExexcutionTimeSeconds", "status.accumulatedPastExecutionTimeSeconds"
     )
-    source = e.when("spec.priorityClassSource", to="spec.priorityClassRef.kind")
-    for value, group, kind in (
-        ("kueue.x-k8s.io/workloadpriorityclass", "kueue.x-k8s.io", "WorkloadPriorityClass"),
-        ("scheduling.k8s.io/priorityclass", "scheduling.k8s.io", "PriorityClass"),
-    ):
-        rules = source.case(value, to=kind)
-        rules.const("spec.priorityClassRef.group", group)
-        rules.move("spec.priorityClassName", "spec.priorityClassRef.name")
-    source.otherwise()
+    e.cel(
+        {"name": "spec.priorityClassName", "source": "spec.priorityClassSource"},
+        "spec.priorityClassRef",
+        forward=TO_REFERENCE,
+        back=FROM_REFERENCE,
+    )
     e.each("status.admission.podSetAssignments", key="name").convert(
         "topologyAssignment", "topologyAssignment", forward=compressed, back=expanded
     )
