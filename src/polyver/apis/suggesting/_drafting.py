@@ -139,7 +139,7 @@ class _Draft:
             case Relation.WRAP:
                 return "wrap", both, self._inside(one.schema, other.inner)
             case Relation.KEYED:
-                return "keyed", *self._keyed(one, other, both)
+                return "keyed", both | _key(one, other), ()
         return self._copied(one, other)
 
     def _copied(
@@ -158,18 +158,6 @@ class _Draft:
 
     def _inside(self, one: Schema, other: Schema) -> tuple[SuggestedRule, ...]:
         return self.block(one, other) if "properties" in one and "properties" in other else ()
-
-    def _keyed(
-        self, one: SchemaField, other: SchemaField, both: dict[str, Any]
-    ) -> tuple[dict[str, Any], tuple[SuggestedRule, ...]]:
-        found = item_key(one, other)
-        assert found is not None
-        key, value = found
-        if value:
-            return {**both, "key": key, "value": value}, ()
-        fields = {name: each for name, each in one.inner["properties"].items() if name != key}
-        item = {**one.inner, "properties": fields}
-        return {**both, "key": key}, self._inside(item, other.inner)
 
     def _preserved(
         self,
@@ -206,6 +194,12 @@ def _split_rule(pair: SplitPair) -> SuggestedRule:
     reason = f"the name consists of the names {' and '.join(each.name for each in pair.into)}"
     reason += f'; the separator "{pair.separator}" is assumed'
     return SuggestedRule("split", arguments, _SPLIT, reason, pair.one.path, pair.into[0].path)
+
+
+def _key(one: SchemaField, other: SchemaField) -> dict[str, Any]:
+    found = item_key(one, other)
+    assert found is not None
+    return {"key": found[0]} | ({"value": found[1]} if found[1] else {})
 
 
 def _units(one: SchemaField, other: SchemaField) -> dict[str, Any]:

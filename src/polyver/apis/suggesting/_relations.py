@@ -35,6 +35,7 @@ _DURATION_UNITS: Final = {
     Fraction(3600): "h",
 }
 _ANY_KEYS: Final = ("object", "open", "map")
+_INNER: Final = {"list": "items", "map": "additionalProperties"}
 _KEY_NAMES: Final = ("name", "key", "id")
 
 
@@ -75,11 +76,27 @@ def _alike(one: Schema, other: Schema) -> bool:
     if "any" in shapes:
         return True
     if shapes[0] == shapes[1]:
-        inner = {"list": "items", "map": "additionalProperties"}.get(shapes[0])
-        return inner is None or _alike(one[inner], other[inner])
+        inner = _INNER.get(shapes[0])
+        if inner is None:
+            return True
+        # Rules cannot name fields of a list in a list, so these fields must fit without rules.
+        fits = _copyable if shape_of_field(one[inner]) in _INNER else _alike
+        return fits(one[inner], other[inner])
     if "int-or-string" in shapes:
         return {*shapes} <= {"int-or-string", "string", "integer"}
     return all(shape in _ANY_KEYS for shape in shapes) and "open" in shapes
+
+
+def _copyable(one: Schema, other: Schema) -> bool:
+    """Report whether the value can be copied, with all fields that both schemas name."""
+    if not _alike(one, other):
+        return False
+    fields, others = one.get("properties") or {}, other.get("properties") or {}
+    if not all(_copyable(fields[name], others[name]) for name in fields if name in others):
+        return False
+    inner = _INNER.get(shape_of_field(one))
+    same_shape = shape_of_field(one) == shape_of_field(other)
+    return not (inner and same_shape) or _copyable(one[inner], other[inner])
 
 
 def scale_factor(one: SchemaField, other: SchemaField) -> Fraction | None:
@@ -159,7 +176,7 @@ def item_key(one: SchemaField, other: SchemaField) -> tuple[str, str] | None:
     for key in _keys(one.schema, fields):
         rest = [name for name in fields if name != key]
         kind = shape_of_field(other.inner)
-        if kind == "object":
+        if kind == "object" and _copyable(one.inner, other.inner):
             return key, ""
         named = [name for name in rest if _alike(fields[name], other.inner)]
         if "value" in named or len(named) == 1:
