@@ -51,6 +51,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.peers.kubeobjects.record
 	@$(RUN)/python tests/peers/cel/record.py
 	@$(RUN)/python -m tests.peers.templates.record
+	@$(RUN)/python -m tests.peers.conversions.record
 	@cd tests/peers && go run ./durations > new.json && mv new.json recorded_durations.json
 	@$(RUN)/python -m tests.kube.facts
 	@$(RUN)/python -m tests.kube.record

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.report import Report
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent))  # where bench is, which nobody installs
+sys.path.append(str(HERE.parent))  # where bench and tests are, which nobody installs
 
 
 def command_line() -> str:
@@ -394,6 +394,12 @@ def decision_row(page: Path) -> str:
     return f"| [{page.name[:4]}]({page.name}) | {title[2]} | {status[1]} |"
 
 
+def corpus_page() -> str:
+    from tests.peers.conversions.page import page
+
+    return page()
+
+
 PAGES = {
     "decisions/README.md": decisions,
     "explanation/performance.md": performance,
@@ -401,6 +407,7 @@ PAGES = {
     "reference/checking.md": checking,
     "reference/cli.md": command_line,
     "reference/compatibility.md": compatibility,
+    "reference/corpus.md": corpus_page,
     "reference/templates.md": templates,
 }
 

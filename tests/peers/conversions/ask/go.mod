@@ -1,0 +1,3 @@
+module polyver.dev/tests/peers/conversions/ask
+
+go 1.22

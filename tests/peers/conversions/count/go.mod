@@ -1,0 +1,3 @@
+module polyver.dev/tests/peers/conversions/count
+
+go 1.22
