@@ -4,7 +4,6 @@ v1beta1 lists the domains of an assignment, with the number of pods in each. v1b
 list: it writes values that all domains share once, and the same with common prefixes and suffixes.
 """
 
-from os.path import commonprefix
 from typing import Annotated, Any, Literal
 
 from polyver import apis
@@ -14,6 +13,8 @@ workload = apis.Kind("Workload", group="kueue.x-k8s.io", short_names=["wl"])
 
 @apis.part
 class PodSet(apis.Fields):
+    """Pods of one shape."""
+
     name: str
     count: int
     minCount: int | None = None
@@ -21,6 +22,8 @@ class PodSet(apis.Fields):
 
 @apis.part
 class Condition(apis.Fields):
+    """A condition of the status."""
+
     type: str
     status: str
     reason: str | None = None
@@ -29,6 +32,8 @@ class Condition(apis.Fields):
 
 @apis.part
 class Domain(apis.Fields):
+    """A place for pods: one value for each level, and the number of pods."""
+
     values: list[str]
     count: int
 
@@ -44,12 +49,16 @@ class Individual(apis.Fields):
 
 @apis.part
 class LevelValues(apis.Fields):
+    """The values of one level: the same for all domains, or one for each."""
+
     universal: str | None = None
     individual: Individual | None = None
 
 
 @apis.part
 class PodCounts(apis.Fields):
+    """The numbers of pods: the same for all domains, or one for each."""
+
     universal: int | None = None
     individual: list[int] | None = None
 
@@ -72,7 +81,8 @@ class WorkloadV1beta1(apis.Fields):
         priority: int | None = None
         priorityClassName: str | None = None
         priorityClassSource: (
-            Literal["kueue.x-k8s.io/workloadpriorityclass", "scheduling.k8s.io/priorityclass"] | None
+            Literal["kueue.x-k8s.io/workloadpriorityclass", "scheduling.k8s.io/priorityclass"]
+            | None
         ) = None
         active: bool | None = None
         podSets: list[PodSet] | None = None
@@ -164,14 +174,20 @@ def compressed(topology: Data) -> Data:
 
 def shared(values: list[str]) -> Data:
     """Return the values of one level, without their common prefix and suffix."""
-    prefix = commonprefix(values)
+    prefix = common_prefix(values)
     if all(value == prefix for value in values):
         return {"universal": prefix}
-    suffix = commonprefix([value[::-1] for value in values])[::-1]
+    suffix = common_prefix([value[::-1] for value in values])[::-1]
     prefix = prefix[: min(map(len, values)) - len(suffix)]
     roots = [value[len(prefix) : len(value) - len(suffix)] for value in values]
     found = {"prefix": prefix, "suffix": suffix}
     return {"individual": {name: text for name, text in found.items() if text} | {"roots": roots}}
+
+
+def common_prefix(values: list[str]) -> str:
+    first, last = min(values), max(values)
+    same = [one == other for one, other in zip(first, last, strict=False)]
+    return first[: [*same, False].index(False)]
 
 
 def expanded(topology: Data) -> Data | None:
@@ -202,27 +218,20 @@ def values_of(level: Data, count: int) -> list[str]:
     return [f"{prefix}{root}{suffix}" for root in found["roots"]]
 
 
-TO_REFERENCE = """!has(self.source) ? null
-: self.source == 'scheduling.k8s.io/priorityclass'
-? dyn({'group': 'scheduling.k8s.io', 'kind': 'PriorityClass', 'name': self.name})
-: dyn({'group': 'kueue.x-k8s.io', 'kind': 'WorkloadPriorityClass', 'name': self.name})
-"""
-FROM_REFERENCE = """{'name': self.name, 'source': self.kind == 'PriorityClass'
-? 'scheduling.k8s.io/priorityclass' : 'kueue.x-k8s.io/workloadpriorityclass'}
-"""
-
-
 @workload.edge("v1beta1", "v1beta2")
 def v1beta1_v1beta2(e: apis.Rules) -> None:
     e.move(
         "status.accumulatedPastExexcutionTimeSeconds", "status.accumulatedPastExecutionTimeSeconds"
     )
-    e.cel(
-        {"name": "spec.priorityClassName", "source": "spec.priorityClassSource"},
-        "spec.priorityClassRef",
-        forward=TO_REFERENCE,
-        back=FROM_REFERENCE,
-    )
+    source = e.when("spec.priorityClassSource", to="spec.priorityClassRef.kind")
+    for value, group, kind in (
+        ("kueue.x-k8s.io/workloadpriorityclass", "kueue.x-k8s.io", "WorkloadPriorityClass"),
+        ("scheduling.k8s.io/priorityclass", "scheduling.k8s.io", "PriorityClass"),
+    ):
+        rules = source.case(value, to=kind)
+        rules.const("spec.priorityClassRef.group", group)
+        rules.move("spec.priorityClassName", "spec.priorityClassRef.name")
+    source.otherwise()
     e.each("status.admission.podSetAssignments", key="name").convert(
         "topologyAssignment", "topologyAssignment", forward=compressed, back=expanded
     )

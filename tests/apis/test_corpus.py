@@ -18,6 +18,7 @@ from tests.peers.conversions.recorded import (
     view_differences,
 )
 
+from polyver.apis.compatibility import FindingSeverity
 from polyver.apis.conversion import ANNOTATION, Converter
 from polyver.kube.objects.schema import check_schema, compile_schema
 
@@ -58,6 +59,12 @@ def test_a_conversion_to_any_version_and_back_returns_the_object(kind: CorpusKin
                 assert found.convert(view, to) == found.convert(obj, to)
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_the_check_has_no_breaking_findings(kind: CorpusKind) -> None:
+    found = kind.checked(examples=0)
+    assert not [each for each in found if each.severity is FindingSeverity.BREAKING]
+
+
 @pytest.mark.parametrize("kind", WALKED.values(), ids=WALKED)
 def test_views_are_those_of_the_go_code_except_for_known_differences(kind: CorpusKind) -> None:
     unknown, used = [], set()
@@ -85,7 +92,11 @@ def covers(path: str, other: str) -> bool:
 
 
 def test_everything_was_recorded() -> None:
-    planned = [(walk.kind, walk.object, walk.to, walk.edit) for kind in WALKED.values() for walk, _ in plan(kind)]
+    planned = [
+        (walk.kind, walk.object, walk.to, walk.edit)
+        for kind in WALKED.values()
+        for walk, _ in plan(kind)
+    ]
     assert len(planned) == len(recorded_walks())
     for kind in WALKED.values():
         assert len([walk for walk in walks(kind) if walk.change]) == len(kind.edits)

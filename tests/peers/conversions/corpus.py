@@ -1,4 +1,4 @@
-"""The corpus: public kinds whose versions are converted by rules of ours, and by somebody's Go code.
+"""The corpus: public kinds whose versions our rules convert, and the Go code of their projects.
 
 Each file of `examples/corpus` has a Conversion and a CustomResourceDefinition; the file of the same
 name in `examples/corpus/objects` has sample objects. `kinds.yaml` says where the Go code is, and
@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from polyver.apis.checking import ConversionFinding
 from polyver.apis.commands.kinds import load_kinds
 from polyver.apis.conversion import Converter, build_converter, read_conversions
 from polyver.apis.declaring import Kind
 from polyver.apis.definition import Definition
 from polyver.apis.manifests import definitions_of
+from polyver.apis.trials import CheckedKind, check
 from polyver.kube.objects import Document, load_manifests
 
 HERE: Final = Path(__file__).parent
@@ -86,7 +88,8 @@ class CorpusKind:
     @property
     def conversion(self) -> Object:
         """The Conversion in the file."""
-        return self.documents[0].value
+        found: Any = self.documents[0].value
+        return dict(found)
 
     def converter(self) -> Converter:
         if self.is_python:
@@ -96,10 +99,18 @@ class CorpusKind:
         [declared] = read_conversions(self.documents)
         return build_converter(declared, self.definition)
 
+    def checked(self, *, examples: int) -> Sequence[ConversionFinding]:
+        """Return the findings of `polyver check`."""
+        versions = self.definition.versions
+        schemas = {each.name: each.schema for each in versions if each.schema is not None}
+        subject = CheckedKind(self.converter(), schemas, self.name)
+        return check(subject, examples=examples, seed=1).findings
+
     @property
     def objects(self) -> list[Object]:
         text = (CORPUS / "objects" / f"{self.name}.yaml").read_text()
-        return [each.value for each in load_manifests(text, self.name)]
+        found: list[Any] = [each.value for each in load_manifests(text, self.name)]
+        return found
 
     @property
     def kind(self) -> str:
@@ -117,14 +128,17 @@ class CorpusKind:
 def corpus() -> tuple[CorpusKind, ...]:
     """Return all kinds of the corpus, in the order of their names."""
     [document] = load_manifests((HERE / "kinds.yaml").read_text(), "kinds.yaml")
-    return tuple(_read(name, found) for name, found in sorted(document.value.items()))
+    kinds: Any = document.value
+    return tuple(_read(name, found) for name, found in sorted(kinds.items()))
 
 
 def _read(name: str, found: Mapping[str, Any]) -> CorpusKind:
     differences = tuple(KnownDifference(**each) for each in found.get("differences", ()))
-    lists = {key: tuple(found.get(key, ())) for key in ("folders", "annotations", "edits")}
-    texts = {key: found.get(key, "") for key in ("project", "program", "module", "shuffled")}
-    return CorpusKind(name, differences=differences, **lists, **texts)
+    known: dict[str, Any] = {
+        key: tuple(found.get(key, ())) for key in ("folders", "annotations", "edits")
+    }
+    known |= {key: found.get(key, "") for key in ("project", "program", "module", "shuffled")}
+    return CorpusKind(name, differences=differences, **known)
 
 
 @dataclass(frozen=True)
@@ -201,9 +215,7 @@ def differences(go: Any, ours: Any, path: str = "") -> Iterator[Difference]:
     elif isinstance(go, list) and isinstance(ours, list) and len(go) == len(ours):
         for one, other in zip(go, ours, strict=True):
             yield from differences(one, other, f"{path}[]")
-    elif ours is MISSING and is_zero(go):
-        return
-    elif go is MISSING and is_empty(ours):
+    elif (ours is MISSING and is_zero(go)) or (go is MISSING and is_empty(ours)):
         return
     elif go != ours or isinstance(go, bool) is not isinstance(ours, bool):
         yield Difference(path, go, ours)
@@ -244,7 +256,6 @@ def visible(obj: Object, hidden: Sequence[str]) -> Object:
     metadata["annotations"] = {k: v for k, v in annotations.items() if k not in hidden}
     metadata.pop("creationTimestamp", None)
     return {**obj, "metadata": metadata}
-
 
 
 def sorted_lists(value: Any, key: str) -> Any:

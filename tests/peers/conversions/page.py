@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.peers.conversions.corpus import MISSING, CorpusKind, Difference, corpus, reordered
@@ -25,40 +25,44 @@ def page() -> str:
 # Public kinds converted by rules
 
 Many projects convert the API versions of their kinds with Go code of their own. The folder
-[examples/corpus](../../examples/corpus) has conversions of {len(kinds)} such kinds for polyver. We wrote
-these conversions, the CustomResourceDefinitions and the objects ourselves. They have the fields that
-the conversion of a kind changes, and some of the other fields. To test all of them, run
-`polyver check --conversions examples/corpus`.
+[examples/corpus](../../examples/corpus/README.md) has conversions of {len(kinds)} such kinds for
+polyver, with a CustomResourceDefinition and sample objects for each kind. They are written for
+polyver, and have the fields that the conversion of a kind changes, and some of the other fields.
+Kinds whose versions have the same fields need no conversion code, and are not in the folder.
 
-{shares(kinds)} {little(kinds)}
-Kinds whose versions have the same fields need no conversion code, and are not in the corpus.
+{shares(kinds)}
+{little(kinds)}
 
-For each kind, a program in Go calls the conversion functions of the project with
-our objects, and [our tests](../../tests/apis/test_corpus.py) compare the results with those of
-polyver:
+`polyver check --conversions examples/corpus` tests the conversions with generated objects.
+[Tests of polyver](../../tests/apis/test_corpus.py) compare them with the Go code, which programs in
+[tests/peers/conversions](../../tests/peers/conversions) have called with the sample objects:
 
 - Every object is converted to every other version. The results must be equal, except for the
   differences that this page lists with their reasons. A field that Go writes with its zero value is
   equal to a missing field. Annotations in which the Go code or polyver keeps lost fields are
   ignored.
-- Every result is converted back. polyver must return the original object. This page lists what
-  the Go code loses or changes.
-- Some results are edited before they are converted back. polyver must keep every field
-  that the Go code keeps.
+- Every result is converted back. polyver must return the original object. This page lists the
+  fields of the objects that the Go code loses or changes.
+- Some results are edited before they are converted back. polyver must keep every field that the Go
+  code keeps.
 
 ## Kinds
 
 {table(kinds)}
 
-- **needs**: {"; ".join(f"*{name}*: {text}" for name, text in MEANING.items())}.
-- **ours**: the lines of the Conversion, without blank lines and comments, but with its header of
-  about ten lines; or the lines of the rules and functions in Python.
-- **Go**: the lines of the methods `ConvertTo` and `ConvertFrom`, and of all functions in the packages
-  of the API that they call, without blank lines and comments. Lines in generated files are counted
-  separately, after the plus sign. A function that several kinds use counts for each of them. Methods
-  with other names, in other files, do not count. The Go code also converts fields that our
-  CustomResourceDefinitions do not have. So the numbers show an order of magnitude, and no exact
-  ratio.
+| column | meaning |
+|---|---|
+| needs | {"; ".join(f"*{name}*: {text}" for name, text in MEANING.items())} |
+| polyver | the lines of the Conversion, without blank lines and comments, but with its header of \
+about ten lines; for functions, the lines of the rules and functions in Python |
+| Go | the lines of the methods `ConvertTo` and `ConvertFrom` and of all functions that they call \
+in the packages of the API, without blank lines and comments; the lines in generated files follow \
+after the plus sign |
+
+The lines of Go show an order of magnitude, and no exact ratio. The Go code also converts fields
+that the CustomResourceDefinitions in examples/corpus do not have. A function that several kinds
+call counts for each of them. Calls are followed by the name of the function; methods with other
+names do not count if they are in another file.
 
 ## Differences and losses
 
@@ -66,21 +70,20 @@ polyver:
 """
 
 
-def shares(kinds: tuple[CorpusKind, ...]) -> str:
+def shares(kinds: Sequence[CorpusKind]) -> str:
     found = [needs(kind) for kind in kinds]
     alone, expressions = found.count(RULES), found.count(EXPRESSIONS)
-    functions = found.count(FUNCTIONS)
-    text = f"""{alone + expressions} of the {len(kinds)} kinds need no code: {alone} need rules alone, and \
-{expressions} also need CEL expressions for some values."""
-    if functions:
-        text += f" {functions} need functions in Python for some values."
-    return text
+    others = [title(kind) for kind in kinds if needs(kind) == FUNCTIONS]
+    return f"""**{alone + expressions} of the {len(kinds)} kinds need no code.** {alone} kinds need
+rules alone; {expressions} kinds also need CEL expressions for some values. A pair of functions in
+Python converts one value of the kind {", ".join(others)}."""
 
 
-def little(kinds: tuple[CorpusKind, ...]) -> str:
-    names = [title(kind) for kind in kinds if len(rules(kind)) <= 3]
-    return f"""{len(names)} kinds ({", ".join(names)}) have at most three rules, because their \
-versions differ little."""
+def little(kinds: Sequence[CorpusKind]) -> str:
+    found = [kind for kind in kinds if len(rules(kind)) <= 3 and written_lines(kind) <= 20]
+    names = ", ".join(map(title, found))
+    return f"""The versions of {len(found)} kinds differ little, and at most three short rules
+convert them: {names}."""
 
 
 def needs(kind: CorpusKind) -> str:
@@ -114,9 +117,9 @@ def _rules(value: Any) -> Iterator[str]:
             yield from _rules(case.get("rules"))
 
 
-def table(kinds: tuple[CorpusKind, ...]) -> str:
+def table(kinds: Sequence[CorpusKind]) -> str:
     rows = [row(kind) for kind in kinds]
-    head = "| kind | of | versions | needs | rules | ours | Go |\n|---|---|---|---|---|---|---|"
+    head = "| kind | of | versions | needs | rules | polyver | Go |\n|---|---|---|---|---|---|---|"
     return "\n".join([head, *rows])
 
 
@@ -153,7 +156,7 @@ def go_lines(kind: CorpusKind) -> str:
     return f"{found['written']}{generated}"
 
 
-def sections(kinds: tuple[CorpusKind, ...]) -> str:
+def sections(kinds: Sequence[CorpusKind]) -> str:
     return "\n\n".join(section(kind) for kind in kinds)
 
 
@@ -161,6 +164,8 @@ def section(kind: CorpusKind) -> str:
     parts = [f"### {title(kind)} ({kind.project})"]
     parts.append(differing(kind))
     parts.append(lost(kind))
+    if edits := edited_lists(kind):
+        parts.append(edits)
     return "\n\n".join(parts)
 
 
@@ -186,9 +191,22 @@ def lost(kind: CorpusKind) -> str:
     ways: dict[tuple[str, str], list[str]] = {}
     for source, to, text in found:
         ways.setdefault((source, to), []).append(text)
-    rows = [f"- {source} → {to} → {source}: {', '.join(texts)}" for (source, to), texts in ways.items()]
-    order = f" Lists that it makes of maps are in a random order." if kind.shuffled else ""
+    rows = [
+        f"- {source} → {to} → {source}: {', '.join(texts)}" for (source, to), texts in ways.items()
+    ]
+    order = " Lists that it makes of maps are in a random order." if kind.shuffled else ""
     return "\n".join([f"The Go code loses or changes fields of our objects.{order}", "", *rows])
+
+
+def edited_lists(kind: CorpusKind) -> str:
+    """List where polyver loses data if a client edits an item of a list."""
+    found = [each for each in kind.checked(examples=0) if each.rule == "edits-lose"]
+    if not found:
+        return ""
+    rows = [f"`{each.path}` ({' → '.join(each.versions)})" for each in found]
+    fact = """If a client edits an item of a list in a version that cannot express the whole item,
+polyver loses the rest of the item, because nothing identifies the items:"""
+    return f"{fact} {', '.join(rows)}."
 
 
 def verb(difference: Difference) -> str:

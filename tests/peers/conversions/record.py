@@ -68,7 +68,7 @@ def walked(program: str, kinds: Sequence[CorpusKind]) -> list[Object]:
     )
     rows = []
     for (kind, walk, _), each, back in zip(planned, found, backs, strict=True):
-        row = {"kind": walk.kind, "object": walk.object, "to": walk.to}
+        row: Object = {"kind": walk.kind, "object": walk.object, "to": walk.to}
         row |= {} if walk.edit is None else {"edit": walk.edit}
         # Sorted, so that a recording changes only with the Go code.
         made = {"view": each.view, "back": back}
@@ -77,10 +77,7 @@ def walked(program: str, kinds: Sequence[CorpusKind]) -> list[Object]:
 
 
 def ask(program: str, asked: Sequence[tuple[CorpusKind, Object, str]]) -> list[Object]:
-    questions = [
-        {"kind": kind.kind, "object": obj, "to": to}
-        for kind, obj, to in asked
-    ]
+    questions = [{"kind": kind.kind, "object": obj, "to": to} for kind, obj, to in asked]
     answers = go(["run", "."], program, json.dumps(questions))
     for (kind, obj, to), answer in zip(asked, answers, strict=True):
         if "error" in answer:
@@ -101,9 +98,7 @@ def lines(kinds: Sequence[CorpusKind]) -> Any:
 
 def go(arguments: Sequence[str], program: str, text: str) -> Any:
     command = ["go", *arguments]
-    made = subprocess.run(
-        command, cwd=HERE / program, input=text, text=True, stdout=-1, check=True
-    )
+    made = subprocess.run(command, cwd=HERE / program, input=text, text=True, stdout=-1, check=True)
     return json.loads(made.stdout)
 
 

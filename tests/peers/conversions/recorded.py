@@ -49,7 +49,8 @@ class RecordedWalk:
         return (*self.kind.annotations, ANNOTATION)
 
     def shown(self, obj: Object) -> Object:
-        return sorted_lists(visible(obj, self.hidden), self.kind.shuffled)
+        found: Object = sorted_lists(visible(obj, self.hidden), self.kind.shuffled)
+        return found
 
 
 @cache
@@ -98,9 +99,7 @@ def back_differences(
 
 def changed(original: Object, other: Object) -> list[Difference]:
     """Return the fields of an object that have another value, or none, in another object."""
-    return [
-        Difference(each.path, each.ours, each.go) for each in differences(other, original)
-    ]
+    return [Difference(each.path, each.ours, each.go) for each in differences(other, original)]
 
 
 def difference_of(walk: RecordedWalk, found: Difference) -> KnownDifference | None:
