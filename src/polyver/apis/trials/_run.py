@@ -24,7 +24,7 @@ from polyver.apis.checking import (
 )
 from polyver.apis.checking.schema_paths import schema_at
 from polyver.apis.conversion import Converter
-from polyver.apis.conversion.hops import ByFunctions
+from polyver.apis.conversion.hops import ByFunctions, calls_functions
 from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
 from polyver.apis.declaring import Kind
@@ -215,13 +215,17 @@ class _Run:
         """Yield trials of functions for each edge of `version` that has functions.
 
         The properties are that a function returns the same result for the same object, and that a
-        second round trip over the edge changes nothing. Edges with rules need no such trials.
+        second round trip over the edge changes nothing. Edges with rules that call no function need
+        no such trials; the second property does not apply to rules.
         """
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
-            if version in ends and isinstance(edge.forward, ByFunctions):
-                yield ConversionTrial("repeatable", ends if version == edge.source else ends[::-1])
-                yield ConversionTrial("stable", ends if version == edge.source else ends[::-1])
+            if version not in ends or edge.forward is None or not calls_functions(edge.forward):
+                continue
+            way = ends if version == edge.source else ends[::-1]
+            yield ConversionTrial("repeatable", way)
+            if isinstance(edge.forward, ByFunctions):
+                yield ConversionTrial("stable", way)
 
     def _slow(
         self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
