@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["plan", "review"]
+__all__ = ["FIELD", "ITEMS", "plan", "review"]
+
+FIELD, ITEMS = "one preserved field", "preserved fields in list items"
 
 _VERSION = "bench.example.com/v1"
 
@@ -94,12 +96,24 @@ def _spec(more: int) -> dict[str, Any]:
     }
 
 
-def review(count: int, size: int, to: str = "bench.example.com/v3") -> bytes:
+def preserving(obj: dict[str, Any], preserved: str) -> dict[str, Any]:
+    """The object, with fields that only v1 has."""
+    if preserved == FIELD:
+        obj["spec"]["legacyMode"] = "fast"
+    elif preserved == ITEMS:
+        for each in obj["spec"]["containers"]:
+            each["debug"] = "level-1"
+    return obj
+
+
+def review(
+    count: int, size: int, to: str = "bench.example.com/v3", *, preserved: str = ""
+) -> bytes:
     """A ConversionReview of so many objects of so many bytes."""
     asked = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
         "desiredAPIVersion": to,
-        "objects": [plan(number, size) for number in range(count)],
+        "objects": [preserving(plan(number, size), preserved) for number in range(count)],
     }
     about = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
     return msgspec.json.encode(about | {"request": asked})

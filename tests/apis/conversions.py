@@ -269,6 +269,9 @@ _DRAWN: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     ),
     "quantity": lambda rules, a, b, _: rules.quantity(a, b, unit="Mi"),
     "quantity of a number": lambda rules, a, b, _: rules.quantity(a, b, types=("number", "string")),
+    "pattern": lambda rules, a, b, c: rules.pattern(
+        a, "(?P<b>[^:]*)(:(?P<c>[0-9]+))?", into={"b": b, "c": c}, types={"c": "integer"}
+    ),
     "join": lambda rules, a, b, _: rules.join(a, b, separator=" "),
     "cel": lambda rules, a, b, _: rules.cel(a, b, forward="self + ':1'", back="self.split(':')[0]"),
     "cel for several fields": lambda rules, a, b, c: rules.cel(
@@ -309,6 +312,12 @@ _DEEP: dict[str, Callable[[Rules, str, str, str], Rules | None]] = {
     "each": lambda rules, a, b, _: rules.each(a, to=b, key="name"),
     "each by position": lambda rules, a, b, _: rules.each(a, to=b),
     "within": lambda rules, a, b, _: rules.within(a, to=b),
+    "rename_keys": lambda rules, a, b, _: rules.rename_keys(
+        a, {"a": "b", "x": "name", "name": "y"}, to=b
+    ),
+    "rename_keys reversed": lambda rules, a, b, _: rules.reverse().rename_keys(
+        a, {"value": "x"}, to=b
+    ),
     "wrap reversed": lambda rules, a, b, _: rules.reverse().wrap(a, b),
     "each reversed": lambda rules, a, b, _: rules.reverse().each(a, to=b, key="name"),
     "within reversed": lambda rules, a, b, _: rules.reverse().within(a, to=b),

@@ -24,13 +24,14 @@ spec:
     rules:
 """
 RULES = (
-    "add, cast, cel, const, default, drop, duration, each, join, keyed, move, quantity, recurse, "
-    "reverse, scale, split, values, when, within, wrap"
+    "add, cast, cel, const, default, drop, duration, each, join, keyed, move, pattern, quantity, "
+    "recurse, rename_keys, reverse, scale, split, values, when, within, wrap"
 )
 ONE_KEY = f"; which is one of {RULES}"
 ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"
 A_PATH = '; write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
 TYPES = "; known: string, integer, number, boolean"
+IN_A_GROUP = "; put each part of the pattern that varies into a named group, such as (?P<name>.+)"
 METADATA = (
     " cannot be converted: of metadata, only labels and annotations can",
     '; name one of them: metadata.annotations["ex.io/mode"]',
@@ -137,6 +138,16 @@ def converted(rule: str, spec: dict[str, Any]) -> Any:
             "reverse: {each: {at: spec.b, as: spec.a, rules: [{move: {from: w, to: x}}]}}",
             {"a": [{"x": 1}]},
             {"b": [{"w": 1}]},
+        ),
+        (
+            "pattern: {from: spec.a, pattern: '(?P<x>q+)@(?P<w>.+)', into: {w: spec.b, x: spec.c}}",
+            {"a": "q@r@s"},
+            {"b": "r@s", "c": "q"},
+        ),
+        (
+            "rename_keys: {at: spec.a, as: spec.b, map: {x: w}, rules: [{move: {from: p, to: q}}]}",
+            {"a": {"x": {"p": 1}, "z": {"p": 2}}},
+            {"b": {"w": {"q": 1}, "z": {"q": 2}}},
         ),
         ("reverse: {const: {at: spec.a, value: cron}}", {"a": "cron"}, {}),
         ("keyed: {from: spec.a, to: spec.b, key: name}", {"a": [{"name": "x"}]}, {"b": {"x": {}}}),
@@ -361,6 +372,78 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
             "join needs a separator that is not empty",
             ".join",
             "",
+        ),
+        (
+            "pattern: {from: spec.a, pattern: 'v(?P<x>.)', into: {}}",
+            "the group x has no field",
+            ".pattern",
+            "; add it to into",
+        ),
+        (
+            "pattern: {from: spec.a, pattern: 'v(?P<x>.)', into: {x: spec.b, w: spec.c}}",
+            "the pattern has no group w",
+            ".pattern",
+            "; known: x",
+        ),
+        (
+            "pattern: {from: spec.a, pattern: 'v(?P<x>.)', into: {x: spec.b}, types: {x: int}}",
+            "'int' is not a type",
+            ".pattern",
+            TYPES,
+        ),
+        (
+            "pattern: {from: spec.a, pattern: 'v.', into: {x: spec.b}}",
+            "the pattern has a character that varies and is not in a named group",
+            ".pattern",
+            IN_A_GROUP,
+        ),
+        (
+            "pattern: {from: spec.a, pattern: '(a|b)(?P<x>.)', into: {x: spec.b}}",
+            "the pattern has alternatives (|) that are not in a named group",
+            ".pattern",
+            IN_A_GROUP,
+        ),
+        (
+            "pattern: {from: spec.a, pattern: 'a*(?P<x>.)', into: {x: spec.b}}",
+            "the pattern repeats a part that is not in a named group",
+            ".pattern",
+            IN_A_GROUP,
+        ),
+        (
+            "pattern: {from: spec.a, pattern: '(http://)?(?P<x>.)', into: {x: spec.b}}",
+            "the pattern has an optional part without a named group",
+            ".pattern",
+            IN_A_GROUP,
+        ),
+        (
+            "pattern: {from: spec.a, pattern: 'v1', into: {}}",
+            "the pattern has no named group",
+            ".pattern",
+            "; write (?P<name>…)",
+        ),
+        (
+            "pattern: {from: spec.a, pattern: '(?P<x>', into: {x: spec.b}}",
+            "error parsing regexp: missing closing ): `(?P<x>`",
+            ".pattern",
+            "",
+        ),
+        (
+            "rename_keys: {at: spec.a, map: {}}",
+            "rename_keys needs at least one pair",
+            ".rename_keys",
+            "",
+        ),
+        (
+            "rename_keys: {at: spec.a, map: {a: x, b: x}}",
+            "rename_keys renames 'a' and 'b' to 'x', so it cannot be converted back",
+            ".rename_keys",
+            "",
+        ),
+        (
+            "rename_keys: {at: spec.a, map: {yes: x}}",
+            "true is not a string",
+            ".rename_keys.map.true",
+            "; put it in quotes",
         ),
         (
             "reverse: {join: {from: spec.a, to: spec.b, separator: ''}}",

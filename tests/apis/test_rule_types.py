@@ -46,6 +46,8 @@ def test_rules_that_fit_their_schemas_are_let_alone() -> None:
         "{duration: {from: spec.number, to: spec.text, unit: s, types: [number, string]}}",
         "{quantity: {from: spec.either, to: spec.number}}",
         "{join: {from: spec.words, to: spec.text, separator: ','}}",
+        "{pattern: {from: spec.text, pattern: '(?P<a>.)', into: {a: spec.texts}}}",
+        "{rename_keys: {at: spec.map, map: {a: b}}}",
         "{reverse: {join: {from: spec.words, to: spec.text, separator: ','}}}",
     ],
 )
@@ -103,6 +105,18 @@ def test_types_that_go_together_are_let_alone(rule: str) -> None:
         (
             "{reverse: {join: {from: spec.list, to: spec.text, separator: ','}}}",
             "spec.list[] of v2: join expects a string, but the schema has type object",
+        ),
+        (
+            "{pattern: {from: spec.text, pattern: '(?P<a>.)', into: {a: spec.whole}}}",
+            "spec.whole of v2: pattern expects a string, but the schema has type integer",
+        ),
+        (
+            "{rename_keys: {at: spec.list, map: {a: b}}}",
+            "spec.list of v1: rename_keys needs a map, but the schema has type array",
+        ),
+        (
+            "{rename_keys: {at: spec.map, as: spec.sizes, map: {a: b}}}",
+            "spec.map{} of v1: rename_keys copies string to spec.sizes{} of v2, which is integer",
         ),
         (
             "{const: {at: spec.text, value: 5}}",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.apis.conversions import check_compiled, converter, crontab, of
 from tests.apis.test_rules import OTHER, carry, edge
 
-from polyver.apis.checking import ledger
+from polyver.apis.checking import ledger, rule_place
 from polyver.apis.conversion import Rules
 from polyver.languages.values.canonical_values import quantity_amount, quantity_text
 from polyver.languages.values.durations import duration_text, nanoseconds, short_duration
@@ -34,6 +34,11 @@ spec:
     - quantity: {from: spec.cpu, to: spec.cores, types: [string, number]}
     - join:     {from: spec.hosts, to: spec.hostList, separator: ","}
     - reverse:  {join: {from: spec.args, to: spec.command, separator: " "}}
+    - pattern:
+        from: spec.address
+        pattern: "(?P<host>[a-z.]+)(:(?P<port>[0-9]+))?"
+        into: {host: spec.host, port: spec.port}
+        types: {port: integer}
 """  # noqa: E501
 SCHEMAS = {
     "v1": of(
@@ -44,6 +49,7 @@ SCHEMAS = {
             cpu={"x-kubernetes-int-or-string": True},
             hosts={"type": "array", "items": TEXT},
             command=TEXT,
+            address=TEXT,
         )
     ),
     "v2": of(
@@ -53,6 +59,8 @@ SCHEMAS = {
             memoryMi=WHOLE,
             cores={"type": "number"},
             hostList=TEXT,
+            host=TEXT,
+            port={**WHOLE, "default": 80},
             args={"type": "array", "items": TEXT},
         )
     ),
@@ -82,6 +90,8 @@ FIELDS = sorted(
         ({"hosts": ["", ""]}, {"hostList": ","}),
         ({"hosts": []}, {"hostList": ""}),
         ({"command": "run it"}, {"args": ["run", "it"]}),
+        ({"address": "a.b:80"}, {"host": "a.b", "port": 80}),
+        ({"address": "a.b"}, {"host": "a.b"}),
         ({}, {}),
     ],
 )
@@ -122,6 +132,13 @@ LOSSY: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("v1", {"hosts": "a,b"}, {}),
     ("v2", {"hostList": ["a"]}, {}),
     ("v2", {"args": ["a b"]}, {"command": "a b"}),
+    ("v1", {"address": "a:080"}, {"host": "a", "port": 80}),
+    ("v1", {"address": "A:80"}, {}),
+    ("v1", {"address": ["a"]}, {}),
+    ("v2", {"host": "a", "port": "80"}, {"address": "a"}),
+    ("v2", {"port": 80}, {}),
+    ("v2", {"host": "A"}, {}),
+    ("v2", {"host": "a", "port": -1}, {}),
 ]
 
 
@@ -136,15 +153,16 @@ def test_what_a_rule_cannot_express_survives(
     assert same(PLAIN.convert(made, version), obj)
     check_compiled(PLAIN, obj, other)
     check_compiled(PLAIN, made, version)
-    if shown:
-        [name] = shown
-        made["spec"][name] = {"timeoutSeconds": 7, "hostList": "x"}.get(name, "changed")
+    for name in [*shown][:1]:
+        made["spec"][name] = {"timeoutSeconds": 7, "hostList": "x", "host": "b"}.get(
+            name, "changed"
+        )
         assert not same(PLAIN.convert(made, version)["spec"], spec)
 
 
 DURATIONS = ["5m", "5m0s", "1h0m0s", "-2s", "0", ".5s", "1500ms", "1d"]
 QUANTITIES = ["1Gi", "1024Mi", "500m", "1e3", "12E", "1.5", "-1", "9" * 30, "1e-20", "+1"]
-WORDS = st.sampled_from(["", " ", ",", "a b", "a,b", *DURATIONS, *QUANTITIES])
+WORDS = st.sampled_from(["", " ", ",", "a b", "a,b", "a.b:80", "a:080", *DURATIONS, *QUANTITIES])
 ANY = (
     WORDS
     | st.integers(-(2**70), 2**70)
@@ -180,6 +198,7 @@ def test_the_ledger_names_what_is_exact() -> None:
         "spec.cpu": False,
         "spec.hosts": False,
         "spec.command": True,
+        "spec.address": False,
     }
     assert {each.path: (each.to, each.rules, each.exact) for each in back.fates} == {
         "spec.timeoutSeconds": (("spec.timeout",), ("duration",), False),
@@ -188,6 +207,8 @@ def test_the_ledger_names_what_is_exact() -> None:
         "spec.cores": (("spec.cpu",), ("quantity",), False),
         "spec.hostList": (("spec.hosts",), ("join",), True),
         "spec.args": (("spec.command",), ("join",), False),
+        "spec.host": (("spec.address",), ("pattern",), False),
+        "spec.port": (("spec.address",), ("pattern",), False),
     }
 
 
@@ -199,6 +220,23 @@ def test_rules_can_be_reversed_in_python() -> None:
     known = edge(rules)
     old = crontab("v1", image=["x"], old={"a": 1})
     assert known.convert(old, "v2") == crontab("v2", images="x", new={"b": 1})
+
+
+def test_a_finding_names_the_line_of_a_rule_inside_of_a_reversed_rule() -> None:
+    text = (
+        CONVERSION.partition("    - duration")[0]
+        + """\
+    - reverse:
+        within:
+          at: spec.a
+          rules:
+          - move: {from: x, to: z}
+"""
+    )
+    schemas = {"v1": of(spec=of(a=of(z=WHOLE))), "v2": of(spec=of(a=of(x=TEXT)))}
+    known = converter(text, schemas)
+    assert rule_place(known, ["v1", "v2"], "spec.a.z", "v1").startswith("conversion.yaml:16,")
+    assert rule_place(known, ["v1", "v2"], "spec.a.x", "v2").startswith("conversion.yaml:16,")
 
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1))

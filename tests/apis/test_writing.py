@@ -79,6 +79,16 @@ def test_what_writes_only_known_fields_is_taken(rule: str) -> None:
             "reverse.join.to",
         ),
         (
+            "{pattern: {from: spec.a, pattern: '(?P<x>.)(?P<w>.)', into: {x: spec.b, w: spec.c}}}",
+            "pattern writes spec.c, but v2",
+            "pattern.into.w",
+        ),
+        (
+            "{rename_keys: {at: spec.a, as: spec.c, map: {x: w}}}",
+            "rename_keys writes spec.c, but v2",
+            "rename_keys.as",
+        ),
+        (
             "{each: {at: spec.list, rules: [{move: {from: cmd, to: exec}}]}}",
             "move writes spec.list[].exec, but v2",
             "each.rules[0].move.to",

@@ -31,6 +31,7 @@ BUDGET = "/apis/policy/v1/namespaces/polyver-system/poddisruptionbudgets/polyver
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/polyver-system/leases"
 CONVERSIONS = "conversions.polyver.dev"
 USAGES = "versionusages.polyver.dev"
+RETIREMENTS = "retirements.polyver.dev"
 LAMPS = "lamps.ex.io"
 
 KINDS = """
@@ -425,7 +426,7 @@ def test_nothing_of_an_installation_is_left_but_what_is_others(
     ran = run("uninstall")
     assert (ran.code, ran.err) == (0, "")
     names = [path.removeprefix(CRDS).removeprefix(CORE) for path in {*state(server)} - {*before}]
-    left = {f"/{CONVERSIONS}", f"/{USAGES}", "/polyver-system"}
+    left = {f"/{CONVERSIONS}", f"/{RETIREMENTS}", f"/{USAGES}", "/polyver-system"}
     assert {name for name in names if "default" not in name} == left
     assert f"CustomResourceDefinition {CONVERSIONS} is kept, with its objects" in ran.out
     assert "Namespace polyver-system is kept" in ran.out
@@ -510,7 +511,7 @@ def test_objects_go_only_if_that_is_said_twice(server: EmbeddedServer, run: Run)
     said = refused(run, "uninstall", "--with-objects")
     assert said.startswith(
         f"objects would be deleted with their definitions: 0 of {CONVERSIONS}, 1 of {LAMPS}, "
-        f"0 of {USAGES} ("
+        f"0 of {RETIREMENTS}, 0 of {USAGES} ("
     )
     assert there(server, "/apis/ex.io/v2/namespaces/default/lamps/desk") is not None
     ran = run("uninstall", "--with-objects", "--yes")

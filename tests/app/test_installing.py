@@ -20,6 +20,7 @@ from tests.walks.installed_kinds import GROUP, KITES
 from polyver.apis import Webhook
 from polyver.apis.admission.conversions import CONVERSIONS_WANTED
 from polyver.apis.admission.kinds import wanted_by
+from polyver.apis.controllers.retirement_observing import RETIREMENTS_ON
 from polyver.app import _replica
 from polyver.app._replica import ReplicaSettings, replica
 from polyver.app.capabilities import Choices
@@ -308,8 +309,26 @@ async def steps(client: Client) -> None:
     await publish(client)
     await roll_out(client)
     await roll_out_function(client)
+    await retire(client)
     lease = await client.get(LEASES, "polyver", WANTED.namespace)
     await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
+
+
+async def retire(client: Client) -> None:
+    """A version of a kind is removed, in which objects were stored."""
+    versions = [{**each, "storage": each["name"] == "v2"} for each in BOATS["spec"]["versions"]]
+    await client.patch(CRDS, "boats.example.com", change={"spec": {"versions": versions}})
+    about = {"apiVersion": "polyver.dev/v1alpha1", "kind": "Retirement"}
+    spec = {"definition": "boats.example.com", "version": "v1", "ignoreClients": True}
+    made = {**about, "metadata": {"name": "boats.example.com-v1"}, "spec": spec}
+    await client.create(RETIREMENTS_ON, made)
+    await until(
+        client,
+        RETIREMENTS_ON,
+        "boats.example.com-v1",
+        "",
+        lambda obj: obj.get("status", {}).get("state") == "Completed",
+    )
 
 
 async def act(client: Client) -> None:
@@ -479,8 +498,8 @@ CONVERSION: Object = {
         "edges": [{"from": "v1", "to": "v2", "rules": [{"move": {"from": "a", "to": "b"}}]}],
     },
 }
-MADE = ("configmaps",)
-"""What the controller of the kinds' author makes, by a right that its author gives."""
+MADE = ("configmaps", "boats")
+"""What polyver reads and writes by rights that the author of the kinds gives."""
 
 
 def test_replicas_ask_for_nothing_that_they_have_no_right_to(asked: set[Asked]) -> None:

@@ -45,6 +45,7 @@ KINDS = {
     "policy": "poddisruptionbudgets",
     "rbac.authorization.k8s.io": "clusterrolebindings clusterroles rolebindings roles",
     "storage.k8s.io": "storageclasses",
+    "storagemigration.k8s.io": "storageversionmigrations",
     "admissionregistration.k8s.io": "mutatingwebhookconfigurations validatingwebhookconfigurations",
     "apiextensions.k8s.io": "customresourcedefinitions",
     "coordination.k8s.io": "leases",

@@ -219,7 +219,7 @@ def _lose_bundle(crd: Any) -> None:
 def retire(on: Installed) -> None:
     """A version of a kind is removed, in which objects were stored."""
     edited(on.request, f"{CRDS}/boats.{BOATS}", _store_in_v2)
-    spec = {"definition": f"boats.{BOATS}", "version": "v1"}
+    spec = {"definition": f"boats.{BOATS}", "version": "v1", "ignoreClients": True}
     make(on, RETIREMENTS, "Retirement", f"boats.{BOATS}-v1", spec=spec)
     at = f"{RETIREMENTS}/boats.{BOATS}-v1"
     eventually(lambda: told(on, at, "state") == "Completed")

@@ -109,7 +109,7 @@ def test_a_plan_runs_the_functions_here_and_says_what_the_cluster_then_does(
     [change] = told["changes"]
     assert change["example"]["diff"].count("\n+  compose: '2'") == 1
     missing = Ran(capsys, "plan", "-f", "new.yaml", "--data", "other")
-    assert (missing.code, missing.out) == (1, "")
+    assert (missing.code, missing.out) == (3, "")
     assert "list its folder, wheel or requirement in the file of --packages" in missing.err
     Path("bad.yaml").write_text(dump_yaml(composition(NAME, "nobody")))
     bad = Ran(capsys, "plan", "-f", "bad.yaml", *local)

@@ -22,6 +22,7 @@ from tests.walks.support import Server, eventually, request
 from polyver import apis
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.apis.retirement_kind import RETIREMENTS
+from polyver.apis.version_usage import VERSION_USAGES
 from polyver.testing import EmbeddedServer, LocalCluster
 
 Object = dict[str, Any]
@@ -52,7 +53,7 @@ def balancer() -> Iterator[Balancer]:
 
 def prepare(server: Server) -> None:
     request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    for kind in (CONVERSIONS, RETIREMENTS):
+    for kind in (CONVERSIONS, RETIREMENTS, VERSION_USAGES):
         request(server, "POST", DEFINITIONS, apis.crd_of(kind.definition()))
         plural = kind.names.plural
         eventually(partial(request, server, "GET", f"{OWN}/{plural}"))
@@ -123,7 +124,8 @@ def lamp(group: str, version: str, name: str, **spec: Any) -> Object:
 
 def retirement(group: str, **spec: Any) -> Object:
     about: Object = {"apiVersion": "polyver.dev/v1alpha1", "kind": "Retirement"}
-    about["spec"] = {"definition": f"lamps.{group}", "version": "v1", "attempt": 1, **spec}
+    spec = {"attempt": 1, "ignoreClients": True, **spec}
+    about["spec"] = {"definition": f"lamps.{group}", "version": "v1", **spec}
     return {**about, "metadata": {"name": f"lamps.{group}-v1"}}
 
 

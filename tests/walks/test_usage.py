@@ -128,6 +128,8 @@ def test_webhooks_count_what_they_see(cluster: Server) -> None:
         request(server, "POST", DEFINITIONS, definition(GROUP))
         request(server, "POST", OWN, conversion(GROUP))
         eventually(lambda: serving(server, GROUP)["status"] == "True")
+        # The VersionUsage says from when on requests were counted, even if there are none.
+        eventually(lambda: usage(server).get("since"))
         write = partial(send, server, "POST", agent="case/1", user="jo")
         eventually(lambda: asks(server, running))
         for number in range(4):

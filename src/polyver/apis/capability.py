@@ -188,6 +188,7 @@ CAPABILITY = Capability(
         "convert": "polyver.apis.commands.convert:app",
         "create": "polyver.apis.commands.create:app",
         "crds": "polyver.apis.commands.crds:app",
+        "suggest": "polyver.apis.commands.suggest:app",
     },
     reader=_reader,
 )

@@ -6,9 +6,9 @@ Users apply Conversions to a server.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from polyver.apis.checking import check_types, check_writing
+from polyver.apis.checking import check_acknowledged, check_types, check_writing
 from polyver.apis.conversion import Converter, DeclaredConversion, build_converter, read_conversion
 from polyver.apis.declaring import Anything, Field, Kind, ListMap
 from polyver.apis.definition import Column, Definition
@@ -63,8 +63,8 @@ class ConversionV1Alpha1:
             """The rules, which work in both directions. Each rule is an object with one key.
 
             The key is the name of the rule: add, cast, cel, const, default, drop, duration, each,
-            join, keyed, move, quantity, recurse, reverse, scale, split, values, when, within or
-            wrap. For example:
+            join, keyed, move, pattern, quantity, recurse, rename_keys, reverse, scale, split,
+            values, when, within or wrap. For example:
             `{move: {from: spec.cronSpec, to: spec.schedule}}`.
             """
 
@@ -76,6 +76,22 @@ class ConversionV1Alpha1:
         """All versions of the kind, including those that are not served."""
         hub: str | None
         """The hub: the version in the centre of the tree of edges. This field is optional."""
+
+        class Preserved:
+            version: str
+            """The version that has the fields."""
+            fields: list[str] | None
+            """Fields that another version cannot express: spec.mode, spec.ports[].name."""
+            editsLose: list[str] | None  # noqa: N815 - the name in YAML
+            """Lists in which an edit of an item in another version may lose data: spec.ports[]."""
+
+        completeness: Literal["acknowledged"] | None
+        """If it is acknowledged, each field that a version cannot express must be named.
+
+        It must be named in a rule drop or add, or in the field preserved. This field is optional.
+        """
+        preserved: list[Preserved] | None
+        """Fields of which the author has decided that polyver preserves them."""
         edges: list[Edge] | None
         """The edges: pairs of versions with the rules between them.
 
@@ -102,7 +118,8 @@ def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -
     """Build the converter of a Conversion. If the CRD is given, the converter uses its schemas.
 
     Raise an error if the Conversion does not fit the CRD: if it has other versions than the CRD, if
-    a rule writes a field that does not exist, or if a rule does not fit the type of its field.
+    a rule writes a field that does not exist, if a rule does not fit the type of its field, or if
+    nobody has decided to preserve a field, although the Conversion requires it.
     """
     declared, definition = _read(conversion, crd)
     if definition is None:
@@ -110,6 +127,8 @@ def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -
     made = build_converter(declared, definition)
     check_writing(declared, definition)
     check_types(declared, definition)
+    schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
+    check_acknowledged(declared, made, schemas, definition.name)
     return made
 
 

@@ -114,6 +114,7 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
         app = wired.app
         # These controllers are stopped after the server, so that all of its reviews are counted.
         usage = UsageController(client, wired.counts, wired.counted, source="Webhooks")
+        wired.published = usage.kinds_changed
         await undo.enter_async_context(ControllerManager(client, [follow, usage]))
         await undo.enter_async_context(
             serving(
@@ -164,6 +165,8 @@ class _Wired:
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
         self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
         self.pair = settings.pair or self._shared(identity)
+        self.published: Callable[[], None] = lambda: None
+        """Called when the kinds that this replica converts have changed."""
         self.counts = RequestCounts()
         """The requests that the webhooks of this replica see."""
         links: list[Admission] = [
@@ -219,6 +222,7 @@ class _Wired:
         else:
             self.converters.pop(name, None)
         self.app.serve(self._served())
+        self.published()
 
     def counted(self) -> Collection[str]:
         """Return the names of the CRDs whose requests are counted: those that polyver converts."""

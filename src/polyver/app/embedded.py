@@ -169,6 +169,7 @@ async def _pipeline(
         AccountController,
         ControllerManager,
         GarbageCollector,
+        MigrationController,
         NamespaceController,
     )
     from polyver.kube.server.api import RELEASE, ApiServer
@@ -187,6 +188,7 @@ async def _pipeline(
         GarbageCollector(client),
         NamespaceController(client),
         AccountController(client, ca=ca),
+        MigrationController(client),
     ]
     async with in_background(api.run()):
         lend = partial(_lent, identities, f"https://{address}", credentials)

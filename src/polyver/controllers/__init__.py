@@ -9,6 +9,7 @@ from polyver.controllers.controller import Controller, Requeue, Watch, every, ex
 from polyver.controllers.identity import ObjectIdentity, Owner, identity_of
 from polyver.controllers.kubernetes.accounts import AccountController
 from polyver.controllers.kubernetes.garbage import GarbageCollector
+from polyver.controllers.kubernetes.migrations import MigrationController
 from polyver.controllers.kubernetes.namespaces import NamespaceController
 from polyver.controllers.lease import Leadership, Lease, Terms
 
@@ -21,6 +22,7 @@ __all__ = [
     "Lease",
     "Loop",
     "LoopMetrics",
+    "MigrationController",
     "NamespaceController",
     "ObjectIdentity",
     "Owner",

@@ -39,6 +39,7 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "serviceaccount-token-controller",
     "root-ca-certificate-publisher-controller",
+    "storage-version-migrator-controller",
 )
 LOOPBACK = "127.0.0.1"
 # The address of the service default/kubernetes, from a range that is reserved for documentation.

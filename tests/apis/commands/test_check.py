@@ -273,6 +273,16 @@ def test_a_function_that_is_not_deterministic_is_found_and_nothing_else(
     assert "report" not in finding["advice"]
 
 
+def test_a_function_of_a_rule_that_is_not_deterministic_is_found(run: Checks) -> None:
+    rule = '    e.convert("spec.size", "spec.length", forward=random, back=int)'
+    body = "    return __import__('random').randint(0, 10**9)"
+    text = RULED.partition("@toy.edge")[0] + f"def random(size):\n{body}\n\n"
+    Path("toys.py").write_text(f'{text}@toy.edge("v1", "v2")\ndef v1_v2(e):\n{rule}\n')
+    [wrong] = run.data("toys.py", "--examples", "40")["findings"]
+    assert (wrong["rule"], wrong["path"]) == ("not-deterministic", "spec.length")
+    assert Path("toys.py").read_text().splitlines()[wrong["line"] - 1] == rule
+
+
 def test_a_function_with_a_state_is_not_deterministic(run: Checks) -> None:
     line = 'spec["length"] = len(SEEN.append(1) or SEEN)'
     Path("toys.py").write_text(TOYS.replace("# MISTAKE", line) + "\nSEEN: list[int] = []\n")
@@ -499,6 +509,20 @@ def test_a_narrowed_enum_is_found_with_an_object_that_is_refused(run: Checks) ->
     )
 
 
+def test_without_hypothesis_changes_of_schemas_are_found_without_an_example(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "hypothesis.py").write_text("raise ImportError")
+    crd = BACKUPS.partition("---\n")[0]
+    (tmp_path / "before.yaml").write_text(crd)
+    (tmp_path / "now.yaml").write_text(crd.replace("[Full, Incremental]", "[Full]"))
+    before, now = (str(tmp_path / name) for name in ("before.yaml", "now.yaml"))
+    ran = piped("check", now, "--against", before, PYTHONPATH=_path(tmp_path))
+    assert ran.returncode == 1
+    assert "breaking enum-narrowed" in ran.stdout
+    assert "no example is shown for backups.shop.example.com v1beta1: generating" in ran.stderr
+
+
 def test_a_limit_of_a_kind_with_one_version_is_found_with_an_object(run: Checks) -> None:
     crd = BACKUPS.partition("---\n")[0]
     one = crd[: crd.index("  - name: v1alpha1")] + crd[crd.index("  - name: v1\n") :]
@@ -524,7 +548,7 @@ def test_a_dropped_edge_is_found_with_an_object_that_cannot_be_read(
     assert "tree" in found
     lost = found["unconverted"]
     assert (lost["severity"], lost["versions"][-1]) == ("breaking", "v1alpha1")
-    assert lost["fact"].startswith("the conversions no longer reach v1alpha1")
+    assert lost["fact"].startswith("v1alpha1 could be converted before, and no edge connects it")
     assert lost["example"]["given"]["kind"] == "Backup"
 
 

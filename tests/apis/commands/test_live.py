@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +22,7 @@ from tests.app.test_cli import Ran
 from tests.walks.support import eventually
 
 from polyver.apis.commands import _live
+from polyver.client import GroupVersionResource, Listing
 from polyver.kube.objects import load_manifests
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer, LocalCluster
@@ -157,6 +159,35 @@ def is_served_by(server: Server, path: str) -> bool:
     """Report whether the server converts to a version that differs from the stored one."""
     [*_, first] = ask(server, "GET", path)["items"]
     return "cron" in first["spec"]
+
+
+class Expiring:
+    """A client whose server forgets the state of a list after the first page."""
+
+    def __init__(self, offer: str) -> None:
+        self.offer = offer
+        self.asked: list[str] = []
+
+    async def list(self, _: GroupVersionResource, *, limit: int, more: str) -> Listing:
+        del limit
+        self.asked.append(more)
+        if more == "old":
+            raise ApiError(410, "Expired", "too old", metadata={"continue": self.offer})
+        return Listing([{"metadata": {"name": more or "first"}}], "1", "" if more else "old")
+
+
+def test_a_list_that_expires_is_continued_as_the_server_offers() -> None:
+    resource = GroupVersionResource("shop.example.com", "v1", "backups")
+
+    async def names(client: Any) -> list[str]:
+        pages = [page async for page in _live._pages(client, resource)]
+        return [each["metadata"]["name"] for page in pages for each in page.items]
+
+    client = Expiring("fresh")
+    assert asyncio.run(names(client)) == ["first", "fresh"]
+    assert client.asked == ["", "old", "fresh"]
+    with pytest.raises(ApiError):
+        asyncio.run(names(Expiring("")))
 
 
 def test_live_alone_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

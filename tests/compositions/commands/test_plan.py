@@ -350,7 +350,7 @@ def test_a_function_that_this_machine_cannot_call_is_told_with_what_to_do(
     wanted["metadata"]["annotations"][ENDPOINT] = ""  # the address on the cluster would stay
     file = write("new.yaml", wanted)
     done = run("plan", "-f", file)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (3, "")
     assert "(new.yaml:8, spec.package)" in done.err
     assert "--packages" in done.err
     assert "--function-address" in done.err

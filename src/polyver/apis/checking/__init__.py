@@ -4,6 +4,7 @@ The checks find rules that do not fit the schemas, such as a rule for a field th
 The loss ledger lists the result of a conversion for each field.
 """
 
+from polyver.apis.checking._acknowledgements import acknowledged, check_acknowledged
 from polyver.apis.checking._findings import (
     RULES,
     ConversionFinding,
@@ -25,6 +26,8 @@ __all__ = [
     "FieldConversion",
     "Ledger",
     "Observed",
+    "acknowledged",
+    "check_acknowledged",
     "check_types",
     "check_writing",
     "edits_lose",

@@ -142,6 +142,12 @@ _BREAKING = {
         "a conversion writes a field that the version does not have, and an API server drops it",
         "Add the field to the schema, or write the value to another field",
     ),
+    "unacknowledged": (
+        "with completeness: acknowledged, a version cannot express a field, and nobody has decided "
+        "that polyver preserves the field",
+        "Convert the field by a rule, or name it in a rule drop or add, or in spec.preserved; in "
+        "Python, name it with kind.preserves",
+    ),
     "unknown-field": (
         "a rule names a field that the schema of the version does not have",
         "Correct the path, or add the field to the schema",
@@ -187,6 +193,10 @@ _RISKY = {
         "a rule drops a field that the other version also has",
         "To keep the field, remove the rule. If the two fields have different meanings, give one of"
         " them another name in the schema of its version",
+    ),
+    "outdated-name": (
+        "spec.preserved names a field that is not preserved",
+        "Remove the name, or correct it",
     ),
     "no-schema": (
         "without the schema of a version, polyver cannot determine which fields the version lacks",

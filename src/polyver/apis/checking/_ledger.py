@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from polyver.apis.checking.schema_paths import (
@@ -37,6 +38,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.values import MISSING, fits_64_bits
 from polyver.core.plain import Object, Schema
@@ -180,17 +182,22 @@ def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> lis
 def _trace(
     block: RuleBlock, place: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    for rule in block.rules:
-        for port in rule.ports(back=back)[0]:
+    readers = _readers(block, back=back)
+    for size in range(1, len(place) + 1):
+        if (rule := readers.get(place[:size])) is not None:
             one, one_back = unreversed(rule, back=back)
-            if place[: len(port)] == port and isinstance(one, WhenRule):
+            if isinstance(one, WhenRule):
                 return _cases(one, place, target, schema, back=one_back)
-            if place[: len(port)] == port:
-                rest = place[len(port) :]
-                return _through(rule, rest, target, schema, back=back)
+            return _through(rule, place[size:], target, schema, back=back)
     if not has(block.written(back=back), place):
         return [TracedValue((), carried=f"{target} has no such field")]
     return [TracedValue(place)]
+
+
+@lru_cache(maxsize=1024)
+def _readers(block: RuleBlock, *, back: bool) -> Mapping[Place, ConversionRule]:
+    """Return the rule that reads each path; no two rules read the same path."""
+    return {port: rule for rule in block.rules for port in rule.ports(back=back)[0]}
 
 
 def _through(
@@ -217,7 +224,7 @@ def _through(
             exact = back or bool(rest)
             is_move = isinstance(rule, MoveRule)
             return found if is_move else [each.by(rule.name, exact=exact) for each in found]
-        case EachRule() | WrapRule() | KeyedRule() | RecurseRule():
+        case EachRule() | WrapRule() | KeyedRule() | RenameKeysRule() | RecurseRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
             exact = _is_exact(rule, schema, back=back)
@@ -259,7 +266,7 @@ def _cases(
 
 
 def _items(
-    rule: EachRule | WrapRule | KeyedRule | RecurseRule,
+    rule: EachRule | WrapRule | KeyedRule | RenameKeysRule | RecurseRule,
     rest: Place,
     to: Place,
     target: str,
@@ -281,10 +288,30 @@ def _items(
         return [e if e.carried else e.behind(*around).by("wrap", exact=not back) for e in found]
     if isinstance(rule, KeyedRule):
         return _keyed(rule, rest, to, target, schema, back=back)
+    if isinstance(rule, RenameKeysRule):
+        return _renamed(rule, rest, to, target, schema, back=back)
+    found = [TracedValue(())]
+    if rest:
+        found = _trace(rule.inside, rest[1:], target, schema, back=back)
+    return [each if each.carried else each.behind(*to, *rest[:1]) for each in found]
+
+
+def _renamed(
+    rule: RenameKeysRule,
+    rest: Place,
+    to: Place,
+    target: str,
+    schema: Schema | None,
+    *,
+    back: bool,
+) -> list[TracedValue]:
     if not rest:
-        return [TracedValue(to)]
+        return [TracedValue(to).by(rule.name, exact=False)]
+    key = rule.renamed(rest[0], back=back) if isinstance(rest[0], str) else rest[0]
+    if key is None:
+        return [TracedValue((), carried=f"{target} has no such key")]
     found = _trace(rule.inside, rest[1:], target, schema, back=back)
-    return [each if each.carried else each.behind(*to, rest[0]) for each in found]
+    return [e if e.carried else e.behind(*to, key).by(rule.name, exact=False) for e in found]
 
 
 def _keyed(

@@ -18,11 +18,12 @@ from polyver.apis.checking.schema_paths import ITEM, Inside, Place, places, sche
 from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, MoveRule
+from polyver.apis.conversion.reversal import unreversed
 from polyver.apis.conversion.rules import ConversionRule
 from polyver.core import Hop, listed
 from polyver.core.plain import Schema
 
-__all__ = ["edits_lose", "list_edit_finding"]
+__all__ = ["edits_lose", "list_edit_finding", "rule_at"]
 
 _NAMED = 3
 """The number of fields that a finding names."""
@@ -70,7 +71,7 @@ class _Step:
                     lost.setdefault(at, []).append(show(place[len(at) + 1 :]))
         for at, parts in lost.items():
             versions = (self.hop.source, self.hop.target)
-            rule = _rule_at(self.rules.block, at, back=self.rules.back)
+            rule = rule_at(self.rules.block, at, back=self.rules.back)
             line = rule[0].place if rule is not None else ""
             finding = list_edit_finding(kind, versions, show((*at, ITEM)), parts)
             yield replace(finding, place=line or self.rules.place)
@@ -102,7 +103,7 @@ class _Step:
 
         Return None if a rule converts the list as a whole, such as `keyed` or `wrap`.
         """
-        covering = _rule_at(self.rules.block, at, back=self.rules.back)
+        covering = rule_at(self.rules.block, at, back=self.rules.back)
         if covering is None or isinstance(covering[0], MoveRule):
             schema = schema_at(self.schema, at) or {}
             return tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -112,7 +113,7 @@ class _Step:
         return None
 
 
-def _rule_at(
+def rule_at(
     block: RuleBlock, at: Sequence[str | Inside], *, back: bool
 ) -> tuple[ConversionRule, bool] | None:
     """Return the rule whose value is the one at a path, and the direction in which it is run."""
@@ -121,20 +122,12 @@ def _rule_at(
         for port in rule.ports(back=back)[0]:
             if at[: len(port)] != port:
                 continue
-            inner, inner_back = _unwrapped(rule, back=back)
+            inner, inner_back = unreversed(rule, back=back)
             rest = at[len(port) :]
             inside: RuleBlock | None = getattr(inner, "inside", None)
             if not rest or inside is None:
                 return inner, inner_back
             while rest and isinstance(rest[0], Inside):
                 rest = rest[1:]
-            return _rule_at(inside, rest, back=inner_back)
+            return rule_at(inside, rest, back=inner_back)
     return None
-
-
-def _unwrapped(rule: ConversionRule, *, back: bool) -> tuple[ConversionRule, bool]:
-    """Return the rule that another rule runs in the opposite direction, and this direction."""
-    inner = getattr(rule, "rule", None)
-    if not isinstance(inner, ConversionRule):
-        return rule, back
-    return _unwrapped(inner, back=not back)

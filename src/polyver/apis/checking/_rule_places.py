@@ -9,6 +9,7 @@ from itertools import pairwise
 from polyver.apis.conversion import Converter, InvalidFieldPath, RuleBlock
 from polyver.apis.conversion.hops import ByFunctions, ByRules, ConversionStep
 from polyver.apis.conversion.paths import Path, parse_path
+from polyver.apis.conversion.reversal import unreversed
 from polyver.apis.conversion.rules import ConversionRule
 from polyver.core import Hop
 
@@ -75,12 +76,14 @@ def _named(block: RuleBlock, field: Path, *, back: bool) -> ConversionRule | Non
         for path in rule.ports(back=back)[1]:
             size = min(len(path), len(field))
             if path[:size] == field[:size] and rule.place:
-                return _inner(rule, field[len(path) :], back=back) or rule
+                inner, inner_back = unreversed(rule, back=back)
+                return _inner(inner, field[len(path) :], back=inner_back) or rule
     return None
 
 
 def _inner(rule: ConversionRule, rest: Path, *, back: bool) -> ConversionRule | None:
     """Return the rule inside of a rule that names a part of the value; None if none does."""
+    rule, back = unreversed(rule, back=back)
     inside: RuleBlock | None = getattr(rule, "inside", None)
     if inside is None:
         return None

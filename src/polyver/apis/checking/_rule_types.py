@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from polyver.apis.checking._expression_types import expression_problems
@@ -17,7 +18,7 @@ from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, 
 from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.case_rules import DefaultRule, WhenRule
 from polyver.apis.conversion.hops import ByRules
-from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, NestedRule, WrapRule
 from polyver.apis.conversion.recursion import RecurseRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
@@ -30,12 +31,13 @@ from polyver.apis.conversion.rules import (
     SplitRule,
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.value_rules import CelRule
 from polyver.apis.definition import Definition
 from polyver.core.plain import Schema
 from polyver.kube.objects.schema import is_valid
-from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema, read_structure
 from polyver.languages.values.strings import shown
 
 __all__ = ["check_types", "fitting"]
@@ -64,7 +66,7 @@ def fitting(
             yield from (replace(each, place=edge.forward.place) for each in types)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Side:
     """One version, and a path in its objects; the checks use the schema at this path."""
 
@@ -79,7 +81,11 @@ class Side:
     def has(self, path: Place) -> bool:
         if self.schema is None or (not self.at and path[0] in META_FIELDS):
             return True
-        return has(read_structure(self.schema), path)
+        return has(self._structure, path)
+
+    @cached_property
+    def _structure(self) -> StructuralSchema:
+        return read_structure(self.schema or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +128,9 @@ class Fit:
                 yield from self._scalars(rule)
             case CelRule():
                 yield from self._expressions(rule)
-            case WhenRule() | DefaultRule():
+            case WhenRule() | DefaultRule() | RecurseRule():
                 yield from self._dependent(rule)
-            case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RecurseRule():
+            case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
                 yield from self._nested(rule)
 
     def _unknown(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
@@ -168,7 +174,10 @@ class Fit:
                 fact = f"{rule.name} does not map {shown(each)}"
                 yield self._found("unmapped", fact, side, path)
 
-    def _dependent(self, rule: WhenRule | DefaultRule) -> Iterator[ConversionFinding]:
+    def _dependent(self, rule: WhenRule | DefaultRule | RecurseRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, RecurseRule):
+            yield from self._repeated(rule)
+            return
         if isinstance(rule, DefaultRule):
             yield from self._constant(rule, rule.target, rule.value)
             yield from self._nested(rule)
@@ -241,12 +250,7 @@ class Fit:
             fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
-    def _nested(
-        self, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule | RecurseRule
-    ) -> Iterator[ConversionFinding]:
-        if isinstance(rule, RecurseRule):
-            yield from self._repeated(rule)
-            return
+    def _nested(self, rule: NestedRule) -> Iterator[ConversionFinding]:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         wrong = [*_shapes(rule, one, other, self.kind)]
         yield from wrong
@@ -261,7 +265,7 @@ class Fit:
         for each in rule.inside.rules:
             yield from inside.rule(each)
 
-    def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule) -> Fit:
+    def inside(self, rule: NestedRule) -> Fit:
         """Return a `Fit` that compares the rules inside of a rule.
 
         The paths of the inner rules begin at the two paths of the outer rule.
@@ -272,6 +276,8 @@ class Fit:
         elif isinstance(rule, KeyedRule):
             one = one.inside(ITEM, rule.value) if rule.value else one.inside(ITEM)
             other = other.inside(VALUE)
+        elif isinstance(rule, RenameKeysRule):
+            one, other = one.inside(VALUE), other.inside(VALUE)
         elif isinstance(rule, EachRule):
             one, other = (_unnamed(each) for each in (one, other))
         return replace(self, source=one, target=other)
@@ -288,13 +294,12 @@ def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator
         expected = ((other, ["array"]),)
     elif isinstance(rule, KeyedRule):
         expected = ((one, ["array"]), (other, ["object"]))
+    elif isinstance(rule, RenameKeysRule):
+        expected = ((one, ["object"]), (other, ["object"]))
     elif isinstance(rule, EachRule | RecurseRule):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
-    if (
-        expected
-        and {_type(one), _type(other)} == {"array", "object"}
-        and not isinstance(rule, KeyedRule)
-    ):
+    mixed = {_type(one), _type(other)} == {"array", "object"}
+    if mixed and isinstance(rule, EachRule | RecurseRule):
         fact = (
             f"{rule.name} needs a list in both versions, or a map in both; {other.version} differs"
         )
@@ -322,12 +327,13 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
     """Yield a finding for each field that is copied unchanged to a field of another type."""
     if source.schema is None or target.schema is None:
         return
-    seen: list[Place] = []
+    seen: set[Place] = set()
     ports = [path for rule in hop.block.rules for path in rule.ports(back=hop.back)[0]]
+    around = {path[:size] for path in ports for size in range(1, len(path))}
     for place in places(source.schema):
-        if any(place[: len(each)] == each for each in seen):
+        if seen and any(place[:size] in seen for size in range(1, len(place) + 1)):
             continue
-        if any(port[: len(place)] == place != port for port in ports):
+        if place in around:
             # rules name fields inside of this object; these fields are compared separately
             continue
         before = schema_at(source.schema, place) or {}
@@ -335,7 +341,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
             after = schema_at(target.schema, stop.place)
             if stop.carried or stop.rules or after is None or fits(before, after):
                 continue
-            seen.append(place)
+            seen.add(place)
             one, other = before.get("type"), after.get("type")
             fact = f"{_a(str(one))} in {source.version}, {_a(str(other))} in {target.version}"
             if stop.place != place:
@@ -416,7 +422,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
         case DefaultRule():
             yield from _misfit_values(fit, rule, fit.target, rule.target, [rule.value])
             yield from _passed_on(fit, rule)
-        case MoveRule() | EachRule() | WrapRule() | KeyedRule():
+        case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
             yield from _passed_on(fit, rule)
 
 
@@ -442,9 +448,7 @@ def _misfit_cases(fit: Fit, rule: WhenRule) -> Iterator[ConversionFinding]:
         yield from _problems(fit, each)
 
 
-def _passed_on(
-    fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule | DefaultRule
-) -> Iterator[ConversionFinding]:
+def _passed_on(fit: Fit, rule: NestedRule) -> Iterator[ConversionFinding]:
     """Yield findings for the rules inside of a rule, and for the value that it copies.
 
     A copied value has a finding if the field in the one version and the field in the other version

@@ -26,6 +26,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.conversion.text_rules import TypedRule
 from polyver.apis.conversion.value_rules import CelRule, FunctionRule
 from polyver.kube.objects.schema.structure import META_FIELDS
@@ -98,6 +99,9 @@ def _kind(rule: ConversionRule, *, back: bool) -> Schema:
             kind = {"type": "array", "items": one} if back else one
         case KeyedRule():
             kind = _keyed(rule, back=back)
+        case RenameKeysRule():
+            one = _inside(rule.inside, back=back)
+            kind = {**_OPEN, "properties": dict.fromkeys([*rule.words, *rule.words.values()], one)}
     return kind
 
 

@@ -18,6 +18,7 @@ from polyver.apis.conversion.recursion import RecurseRule
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import ConversionRule, DropRule
 from polyver.apis.conversion.schemas import child, items
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.definition import Definition
 from polyver.core import PolyverError
 from polyver.kube.objects import Document
@@ -115,10 +116,12 @@ class _Ends:
         ]
         return None if ends[0].place is None and ends[1].place is None else _Ends(*ends)
 
-    def inside(self, rule: MoveRule | EachRule | WrapRule) -> _Ends:
+    def inside(self, rule: MoveRule | EachRule | WrapRule | RenameKeysRule) -> _Ends:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):
             return _Ends(one, other.inside(ITEM))
+        if isinstance(rule, RenameKeysRule):
+            return _Ends(one.inside(VALUE), other.inside(VALUE))
         return (
             _Ends(one.unnamed(), other.unnamed())
             if isinstance(rule, EachRule)
@@ -145,7 +148,7 @@ def _rule_problems(ends: _Ends, rule: ConversionRule, written: Any) -> Iterator[
         fact = f"{name} writes {at}, but {each.end.version} has no such field"
         hint = "correct the path, or add the field to the schema"
         yield part.error(fact, *_key(part.value, each), hint=hint)
-    if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):
+    if not missing and isinstance(rule, MoveRule | EachRule | WrapRule | RenameKeysRule):
         yield from _problems(ends.inside(rule), rule.inside, part)
     if isinstance(rule, RecurseRule) and not missing:
         yield from _repeated(ends.repeated(rule), rule.repeated_rules, part)
@@ -180,4 +183,9 @@ def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]
         return ("at",) if missing.is_source or "as" not in written else ("as",)
     if missing.is_source:
         return ("from",)
-    return ("to",) if "to" in written else ("into", missing.number)
+    if "to" in written:
+        return ("to",)
+    return (
+        "into",
+        [*written["into"]][missing.number] if type(written["into"]) is dict else missing.number,
+    )

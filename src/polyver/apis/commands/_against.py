@@ -33,7 +33,7 @@ from polyver.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.apis.crds import crd_of
 from polyver.apis.definition import Definition
 from polyver.apis.manifests import definitions_of
-from polyver.apis.trials import BehaviourComparison, CheckedKind, EarlierConversions
+from polyver.apis.trials import BehaviourComparison, CheckedKind, EarlierConversions, Progress
 from polyver.cli.cluster import CLUSTER, definitions_on, documents_on
 from polyver.cli.exit_codes import Misused, UnreadableInput
 from polyver.cli.files import SUFFIXES, read_manifests
@@ -109,10 +109,12 @@ def behaving(
     Return a finding for each difference that clients can see. Also return the number of compared
     objects of the cluster `live` (None: no cluster), by the name of their CRD.
     """
+    if not examples and live is None:
+        return [], {}
     comparisons = [*_comparisons(loaded, before, against)]
     for each in comparisons if examples else ():
         with progress_bar(f"{each.subject.name}, before and now", examples) as progress:
-            each.generate(examples=examples, seed=seed, progress=progress)
+            _generate(each, examples, seed, progress)
     objects = compare_live(live, comparisons) if live is not None else {}
     found = [finding for each in comparisons for finding in each.findings()]
     for each in comparisons:
@@ -121,12 +123,30 @@ def behaving(
     return found, objects
 
 
+def _generate(
+    comparison: BehaviourComparison, examples: int, seed: int, progress: Progress
+) -> None:
+    """Compare generated objects.
+
+    For a single version, the objects are only examples of changes of the schema, which the
+    comparison of schemas finds, too. So it is no error if no objects can be generated.
+    """
+    try:
+        comparison.generate(examples=examples, seed=seed, progress=progress)
+    except PolyverError as error:
+        if len(comparison.versions) > 1:
+            raise
+        about = f"{comparison.subject.name} {comparison.versions[0]}"
+        comparison.notes.append(f"no example is shown for {about}: {error.fact}")
+
+
 def _comparisons(
     loaded: LoadedKinds, before: Earlier, against: str
 ) -> Iterator[BehaviourComparison]:
     for subject in (*loaded.subjects, *loaded.parts):
         converter, is_part = subject.converter, subject in loaded.parts
-        then = _schemas_of(before.definitions.get(subject.name))
+        crd = before.definitions.get(subject.name)
+        then = {each.name: each.schema for each in definition_of(crd).versions} if crd else {}
         known = before.conversions.get((converter.group, converter.kind))
         if known is not None and (is_part or len(converter.versions) > 1):
             dropped = frozenset(known.versions) - {*converter.versions}
@@ -138,18 +158,14 @@ def _comparisons(
             warn(text)
 
 
-def _schemas_of(crd: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the schema of each version of a CRD that has one."""
-    versions = definition_of(crd).versions if crd else ()
-    return {each.name: each.schema for each in versions if each.schema is not None}
-
-
 def _alone(subject: CheckedKind, then: Mapping[str, Any]) -> Iterator[BehaviourComparison]:
-    """Yield a comparison for each version of a kind, without conversions between versions.
+    """Yield a comparison for each version of a kind whose schema has changed.
 
-    `then` are the earlier schemas by version.
+    The comparison has no conversions between versions. `then` are the earlier schemas by version.
     """
-    for version in [each for each in then if each in subject.schemas]:
+    known = subject.schemas
+    changed = [each for each, old in then.items() if old and known.get(each) not in (None, old)]
+    for version in changed:
         group, kind = subject.converter.group, subject.converter.kind
         old, new = ({version: each[version]} for each in (then, subject.schemas))
         before = CheckedKind(Converter(group, kind, [version], [], schemas=old), old)

@@ -25,17 +25,13 @@ _EXPIRED = 410
 
 def compare_live(context: str, comparisons: Sequence[BehaviourComparison]) -> dict[str, int]:
     """Compare every object of a cluster; return the number of objects of each kind, by its name."""
-    server, crds = definitions_on(context, [each.subject.name for each in comparisons])
+    names = [*dict.fromkeys(each.subject.name for each in comparisons)]
+    server, crds = definitions_on(context, names)
     compared: dict[str, int] = {}
     for each in comparisons:
         name = each.subject.name
-        if name not in crds:
-            warn(f"{server} has no {name}: no objects are compared")
-            continue
-        known = each.before.versions
-        version = _version_to_read(crds[name], [v for v in each.versions if v in known])
+        version = _version_to_read(crds[name], each.versions) if name in crds else ""
         if not version:
-            warn(f"{server} serves no version of {name} that is compared")
             continue
         resource = _resource(crds[name], version)
         stored = (crds[name].get("status") or {}).get("storedVersions") or ()
@@ -44,6 +40,11 @@ def compare_live(context: str, comparisons: Sequence[BehaviourComparison]) -> di
             lambda client, _, of=(each, resource, stored): _compare(client, *of),  # type: ignore[misc]
         )
         compared[name] = max(seen, compared.get(name, 0))
+    for name in names:
+        if name not in crds:
+            warn(f"{server} has no {name}: no objects are compared")
+        elif name not in compared:
+            warn(f"{server} serves no version of {name} that is compared")
     return compared
 
 

@@ -97,7 +97,8 @@ def _add_conversion(loaded: LoadedKinds, document: Document, definition: Definit
     group, kind = _key(document)
     name = definition.name if definition else f"{kind} of {group}"
     try:
-        converter = build_converter(read_conversion(document), definition)
+        declared = read_conversion(document)
+        converter = build_converter(declared, definition)
     except PolyverError as error:
         loaded.refuse(name, error, error.at)
         with suppress(PolyverError):  # another problem, which the finding names
@@ -105,7 +106,8 @@ def _add_conversion(loaded: LoadedKinds, document: Document, definition: Definit
         return
     versions = definition.versions if definition else ()
     schemas = {each.name: each.schema for each in versions if each.schema is not None}
-    loaded.subjects.append(CheckedKind(converter, schemas, name, document.place()))
+    place, completeness = document.place(), declared.completeness
+    loaded.subjects.append(CheckedKind(converter, schemas, name, place, completeness))
 
 
 def _connected_part(document: Document, definition: Definition | None) -> Converter:

@@ -97,7 +97,7 @@ def check(
         raise Misused("--live needs --against, which names the earlier conversions", hint=hint)
     seed = secrets.randbelow(2**32) if seed is None else seed
     loaded = load_subjects(kinds, conversions, show_traceback=traceback)
-    checked = [*_checked(loaded.subjects, examples, seed)]
+    checked = [*run_checks(loaded.subjects, examples, seed)]
     findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
     objects: dict[str, int] = {}
     if against is not None:
@@ -149,9 +149,10 @@ class _Comparison:
         return merged([*found, *seen]), objects
 
 
-def _checked(
+def run_checks(
     subjects: Sequence[CheckedKind], examples: int, seed: int
 ) -> Iterator[tuple[CheckedKind, ConversionCheckResult]]:
+    """Check kinds, with a progress bar for each; yield each kind with its result."""
     from polyver.apis.commands.check_output import progress_bar
     from polyver.apis.trials import check as run
 

@@ -103,10 +103,10 @@ def _preserved(plan: RetirementPlan) -> Iterator[str]:
 
 def _clients(plan: RetirementPlan) -> Iterator[str]:
     for each in plan.clients.clients:
-        user, agent = each.get("user") or "unknown user", each.get("userAgent") or "unknown client"
-        yield f"{user} with {agent}: {each['requests']} requests, last {each['lastRequest']}"
+        agent = f" with {each['userAgent']}" if each.get("userAgent") else ""
+        yield f"{each['user']}{agent}: {each['requests']} requests, last {each['lastRequest']}"
     if plan.clients.others:
-        yield f"up to {plan.clients.others} further clients"
+        yield f"other clients: {plan.clients.others} requests"
 
 
 def _objects(number: int) -> str:

@@ -85,12 +85,16 @@ class UsageController(Controller[str]):
         return []
 
     def discovered(self, discovery: Discovery) -> Iterable[str]:
-        """Return the key, so that a new kind gets its VersionUsage at once."""
+        """Return the key at the start, and if a new kind needs a VersionUsage."""
         served = {f"{each.plural}.{each.group}" for each in discovery.kinds}
         self._written &= served
         self._installed = _NAME in served
         new = {*self._kinds()} & served - self._written
-        return (_NAME,) if new else ()
+        return (_NAME,) if new or not self._passes else ()
+
+    def kinds_changed(self) -> None:
+        """Create VersionUsages soon, because the requests to another kind are counted now."""
+        self.wake(_NAME)
 
     async def reconcile(self, key: str) -> Requeue:
         del key

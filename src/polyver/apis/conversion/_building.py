@@ -24,6 +24,7 @@ from polyver.apis.conversion.nested import (
     renamed_keys,
 )
 from polyver.apis.conversion.paths import Path, parse_path
+from polyver.apis.conversion.pattern_rule import PatternRule, template_of
 from polyver.apis.conversion.recursion import RecurseRule, RepeatedRules
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
@@ -36,6 +37,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.structure_rules import RenameKeysRule
 from polyver.apis.conversion.text_rules import DurationRule, JoinRule, QuantityRule
 from polyver.apis.conversion.value_rules import (
     CelRule,
@@ -213,6 +215,44 @@ class Rules:
         if not separator:
             raise InvalidRule("join needs a separator that is not empty")
         self._add(JoinRule(self._path(source), self._path(target), separator))
+
+    def pattern(
+        self,
+        source: str,
+        pattern: str,
+        *,
+        into: Mapping[str, str],
+        types: Mapping[str, Type] | None = None,
+    ) -> None:
+        """Add a rule for a string that is taken apart into several fields of the second version.
+
+        The pattern is a regular expression. `into` has the path of the field for each of its named
+        groups, and `types` the types of the fields that are no strings.
+        """
+        kinds = types or {}
+        template = template_of(pattern, into, kinds)
+        for kind in kinds.values():
+            _check_type(kind)
+        paths = tuple(self._path(each) for each in into.values())
+        known = tuple(kinds.get(name, "string") for name in into)
+        self._add(PatternRule(self._path(source), paths, (*into,), known, template))
+
+    def rename_keys(self, at: str, words: Mapping[str, str], *, to: str = "") -> Rules:
+        """Add a rule for a map with some keys that have other names in the second version.
+
+        The keys of `words` are the names in the first version. The map has the path `to` in the
+        second version; by default the path `at`, as in the first. Return an empty `Rules`, to which
+        the caller adds rules for the fields inside of each value of the map.
+        """
+        if not words:
+            raise InvalidRule("rename_keys needs at least one pair")
+        names: dict[str, str] = {}
+        for old, new in words.items():
+            if names.setdefault(new, old) != old:
+                fact = f"rename_keys renames {names[new]!r} and {old!r} to {new!r}"
+                raise InvalidRule(f"{fact}, so it cannot be converted back")
+        paths = self._path(at), self._path(to or at)
+        return self._nested(RenameKeysRule(*paths, RuleBlock(), dict(words)))
 
     def reverse(self) -> Rules:
         """Return a `Rules` for rules that are written from the second version to the first.

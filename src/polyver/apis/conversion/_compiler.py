@@ -403,12 +403,13 @@ class _RuleWriter:
         line = self._out.line
         line(f"if {value} is M: {made} = M")
         hit = self._hit()
+        preserving = self._preserving(made) if self.block.losing else ""
         if hit:
-            line(f"elif L and ({hit}): {self._interpreted([made])}")
+            line(f"elif L and ({hit}): {preserving}")
         line("else:")
         self._out.indent += 1
         if self.block.losing:
-            self._guarded(made)
+            self._guarded(made, preserving)
         else:
             self._inside(made)
         self._out.indent -= 1
@@ -416,10 +417,27 @@ class _RuleWriter:
             line(f"if {value} is M and L and ({hit}): {self._interpreted([made])}")
         self._write([made])
 
-    def _guarded(self, made: str) -> None:
+    def _preserving(self, made: str) -> str:
+        """Build the code that runs this rule, and preserves and restores fields inside its value.
+
+        For a list whose items have a key, this is compiled code. Otherwise it is the interpreter.
+        """
+        rule, back = self._run
+        interpreted = self._interpreted([made])
+        key = runtime.unchanged_key(rule)
+        if not key:
+            return interpreted
+        assert isinstance(rule, EachRule)
+        reads, writes = (show_path(paths[0]) for paths in self.rule.ports(back=self.block.back))
+        otherwise = self._out.names[interpreted.partition("K = ")[2].partition("(")[0]]
+        one = _preserving_item(rule.inside, back=back, far=self.block.far)
+        run = runtime.KeyedItems(one, key, reads, writes, otherwise)
+        return f"{made}, K = {self._out.keep('items', run)}({self.values[0]}, L, K)"
+
+    def _guarded(self, made: str, preserving: str) -> None:
         """Write code that converts a value by the rules inside of this rule.
 
-        If a part of the value would be lost, the code runs this rule in the interpreter.
+        If a part of the value would be lost, the code continues with the code in `preserving`.
         """
         line, value = self._out.line, self.values[0]
         line("try:")
@@ -430,7 +448,7 @@ class _RuleWriter:
         # If the value is not Raw, compiled code has changed it in place. The interpreter must then
         # convert the whole object again from the beginning.
         line(f"    if type({value}) is not Raw: raise Unusual")
-        line(f"    {self._interpreted([made])}")
+        line(f"    {preserving}")
 
     def _inside(self, made: str) -> None:
         """Write code that converts a value by the rules inside of this rule.
@@ -496,6 +514,25 @@ def _item(block: RuleBlock, *, back: bool) -> Callable[[Any], Any] | None:
     writer.line("except Unusual: raise Loses from None")
     writer.line("return top")
     made: Callable[[Any], Any] = writer.function("convert")
+    return made
+
+
+def _preserving_item(
+    block: RuleBlock, *, back: bool, far: tuple[Settled, Settled]
+) -> runtime.PreservingItem:
+    """Compile a block to a function that converts an item of a list in place.
+
+    The function gets the item and its preserved fields, and returns the newly preserved fields. It
+    raises Unusual if only the interpreter can convert the item.
+    """
+    writer = _Writer()
+    writer.line("def convert(top, L):")
+    writer.indent = 1
+    writer.line("K = None")
+    _BlockWriter(writer, block, back=back, losing=True, far=far).write()
+    writer.line("if L: raise Unusual")
+    writer.line("return K")
+    made: runtime.PreservingItem = writer.function("convert")
     return made
 
 

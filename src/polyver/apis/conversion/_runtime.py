@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost, without
-from polyver.apis.conversion.nested import KeyedRule
+from polyver.apis.conversion.nested import EachRule, KeyedRule
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.reversal import ReversedRule
 from polyver.apis.conversion.rules import (
@@ -31,10 +31,13 @@ from polyver.apis.conversion.rules import (
 from polyver.apis.conversion.schemas import Settled
 from polyver.apis.conversion.values import MISSING, Type
 from polyver.core.plain import Object
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.languages.values.strings import same
 
 __all__ = [
+    "KeyedItems",
     "Loses",
+    "PreservingItem",
     "RuleByInterpreter",
     "Unusual",
     "is_const",
@@ -46,6 +49,7 @@ __all__ = [
     "opened",
     "plain",
     "preserved",
+    "unchanged_key",
 ]
 
 Convert = Callable[[Any], Any]
@@ -174,6 +178,76 @@ class RuleByInterpreter:
             raise Unusual
         stale = {id(entry) for entry, key, now in checked if entry[key] != now}
         return self.rule.restored(made, without(own, stale), back=self.back)
+
+
+PreservingItem = Callable[[Object, "Lost | None"], "Lost | None"]
+"""Converts an item of a list in place, with its preserved fields; returns newly preserved fields.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedItems:
+    """Runs a rule `each` for a list whose items have unique keys, which the rule does not change.
+
+    It preserves and restores fields of the items by compiled code. For other lists, it runs the
+    rule by the interpreter.
+    """
+
+    convert: PreservingItem
+    key: str
+    reads: str
+    writes: str
+    """The path of the list before and after the conversion, as in preserved fields."""
+    otherwise: RuleByInterpreter
+
+    def __call__(self, value: Any, before: Lost | None, after: Lost | None) -> Any:
+        entry = before.get(self.writes, {}) if before else {}
+        done = self._converted(value, entry)
+        if done is None:
+            (found,), after = self.otherwise((value,), before, after)
+            return found, after
+        made, lost = done
+        if before and entry:
+            del before[self.writes]
+        if lost:
+            after = {} if after is None else after
+            after[self.reads] = {"by": lost}
+        return made, after
+
+    def _converted(self, value: Any, entry: Lost) -> tuple[list[Object], Lost] | None:
+        """Return the converted items, and their newly preserved fields by key.
+
+        Return None if only the interpreter can convert the list.
+        """
+        if type(value) is not Raw or not entry.keys() <= {"by"}:
+            return None
+        before, lost, seen = entry.get("by", {}), {}, set()
+        try:
+            items = _objects(value)
+            for item in items:
+                name = plain(item.get(self.key))
+                if type(name) is not str or name.startswith("=") or name in seen:
+                    return None
+                seen.add(name)
+                own = before.get(name)
+                found = self.convert(item, None if own is None else fresh(own))
+                if found:
+                    lost[name] = found
+        except (Unusual, Loses, *_UNREADABLE):
+            return None
+        return items, lost
+
+
+def unchanged_key(rule: ConversionRule) -> str:
+    """Return the field that identifies an item of a list in both versions, if no rule converts it.
+
+    Return "" if there is no such field.
+    """
+    if not isinstance(rule, EachRule) or rule.source_keys != rule.target_keys:
+        return ""
+    [key] = rule.source_keys if len(rule.source_keys) == 1 else [""]
+    paths = [path for each in rule.inside.rules for path in (*each.sources, *each.targets)]
+    return "" if any(path[0] == key for path in paths) else key
 
 
 def preserved(entry: dict[str, Any]) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules
 from polyver.apis.conversion.case_rules import WhenRule
+from polyver.apis.conversion.completeness import Completeness, PreservedNames
 from polyver.apis.conversion.paths import InvalidFieldPath, parse_path
 from polyver.apis.conversion.values import MISSING
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
@@ -52,6 +53,7 @@ class DeclaredConversion:
     edges: tuple[DeclaredEdge, ...]
     hub: str | None
     document: Document
+    completeness: Completeness = field(default_factory=Completeness)
 
     def error(self, fact: str, *path: str | int, hint: str = "") -> PolyverError:
         return self.document.error(fact, *path, hint=hint)
@@ -63,12 +65,20 @@ class _Edge(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fi
     rules: list[dict[str, Any]] = []
 
 
+class _Preserved(Struct, rename={"edits_lose": "editsLose"}, forbid_unknown_fields=True):
+    version: str
+    fields: list[str] = []
+    edits_lose: list[str] = []
+
+
 class _Spec(Struct, forbid_unknown_fields=True):
     group: str
     kind: str
     versions: list[str]
     edges: list[_Edge] = []
     hub: str | None = None
+    completeness: Literal["acknowledged"] | None = None
+    preserved: list[_Preserved] = []
 
 
 class _Metadata(Struct):
@@ -156,7 +166,22 @@ def _declared(
         tuple(edges),
         spec.hub,
         document,
+        _completeness(document, spec),
     )
+
+
+def _completeness(document: Document, spec: _Spec) -> Completeness:
+    preserved: dict[str, PreservedNames] = {}
+    for number, each in enumerate(spec.preserved):
+        at = ("spec", "preserved", number)
+        if each.version not in spec.versions:
+            fact, hint = f"{each.version} is not declared", f"known: {listed(spec.versions)}"
+            raise document.error(fact, *at, "version", hint=hint)
+        if each.version in preserved:
+            raise document.error(f"{each.version} is named twice", *at, "version")
+        names = (tuple(each.fields), tuple(each.edits_lose))
+        preserved[each.version] = PreservedNames(*names, document.place(*at))
+    return Completeness(spec.completeness is not None, preserved)
 
 
 def _check_tree(document: Document, spec: _Spec) -> None:
@@ -267,6 +292,20 @@ class _Join(_FromTo):
     separator: str
 
 
+class _Pattern(Struct, rename={"source": "from"}, forbid_unknown_fields=True):
+    source: str
+    pattern: str
+    into: dict[str, str]
+    types: dict[str, str] = {}
+
+
+class _RenameKeys(Struct, rename={"words": "map", "target": "as"}, forbid_unknown_fields=True):
+    at: str
+    words: dict[str, str]
+    target: str = ""
+    rules: list[Any] = []
+
+
 class _Keyed(_FromTo):
     key: str
     value: str = ""
@@ -329,7 +368,7 @@ class _Cel(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fie
 
 
 prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
-prepare(_Duration, _Quantity, _Join)
+prepare(_Duration, _Quantity, _Join, _Pattern, _RenameKeys)
 prepare(_Cel, _Default, _Recurse, _When)
 
 
@@ -356,10 +395,15 @@ def _wrap(part: Document, rules: Rules) -> None:
 
 def _values(part: Document, rules: Rules) -> None:
     found = part.read(_Values)
-    for key in found.words:
+    _check_keys(part, found.words)
+    rules.values(found.at, found.words, to=found.target)
+
+
+def _check_keys(part: Document, words: Mapping[str, Any]) -> None:
+    """Raise an error if a key of `map` is not a string in YAML."""
+    for key in words:
         if not part.key_was_text("map", key):
             raise part.error(f"{key} is not a string", "map", key, hint="put it in quotes")
-    rules.values(found.at, found.words, to=found.target)
 
 
 def _cast(part: Document, rules: Rules) -> None:
@@ -397,6 +441,22 @@ def _quantity(part: Document, rules: Rules) -> None:
 def _join(part: Document, rules: Rules) -> None:
     found = part.read(_Join)
     rules.join(found.source, found.target, separator=found.separator)
+
+
+def _pattern(part: Document, rules: Rules) -> None:
+    found = part.read(_Pattern)
+    rules.pattern(
+        found.source,
+        found.pattern,
+        into=found.into,
+        types=found.types,  # type: ignore[arg-type]
+    )
+
+
+def _rename_keys(part: Document, rules: Rules) -> None:
+    found = part.read(_RenameKeys)
+    _check_keys(part, found.words)
+    read_rules(part, rules.rename_keys(found.at, found.words, to=found.target))
 
 
 def _reverse(part: Document, rules: Rules) -> None:
@@ -468,8 +528,10 @@ _READERS: dict[str, Callable[[Document, Rules], None]] = {
     "join": _join,
     "keyed": _keyed,
     "move": _move,
+    "pattern": _pattern,
     "quantity": _quantity,
     "recurse": _recurse,
+    "rename_keys": _rename_keys,
     "reverse": _reverse,
     "scale": _scale,
     "split": _split,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from polyver.apis.conversion.completeness import Completeness
 from polyver.apis.declaring._fields import shown_name
 from polyver.apis.definition import DefinedVersion, Definition, InvalidKind
 from polyver.core import KubeVersion, listed
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from polyver.apis.declaring._hooks import KindHook
     from polyver.apis.declaring._kind import DeclaredVersion, Kind
 
-__all__ = ["check_hooks", "complete"]
+__all__ = ["check_hooks", "check_preserved", "complete"]
 
 
 def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
@@ -72,6 +73,14 @@ def _webhook(kind: Kind) -> Webhook | None:
         hint = 'write Webhook(namespace="shop", service="hooks") or Webhook(url="https://…")'
         raise _wrong(kind, f"has a webhook that API servers cannot call: {problem}", hint=hint)
     return webhook if webhook.url or webhook.path else replace(webhook, path=CONVERT)
+
+
+def check_preserved(kind: str, decided: Completeness, versions: Mapping[str, Any]) -> None:
+    """Raise an error if `preserves` was called for a version that is not declared."""
+    for version, names in decided.preserved.items():
+        if version not in versions:
+            fact = f"{kind} preserves fields of {version}, which is not declared"
+            raise InvalidKind(fact, at=names.place, hint=f"known: {listed([*versions])}")
 
 
 def _check_carry(kind: Kind) -> None:

@@ -9,6 +9,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 from polyver.apis.conversion import Converter, Rules
+from polyver.apis.conversion.completeness import Completeness, PreservedNames
 from polyver.apis.declaring import _checks, _hooks
 from polyver.apis.declaring._classes import ClassReader
 from polyver.apis.declaring._edges import Edges, check_strategy, edges_missing
@@ -81,6 +82,7 @@ class Kind:
         strategy: Literal["None"] | None = None,
         webhook: Webhook | None = None,
         carry: str = "",
+        completeness: Literal["acknowledged"] | None = None,
     ) -> None:
         """Declare a kind. `strategy="None"` states that its versions differ only in apiVersion.
 
@@ -88,7 +90,8 @@ class Kind:
         a cluster: `polyver crds` writes it to the CustomResourceDefinition. `carry` is the name of
         a top-level field that polyver adds to all versions. In this field polyver stores preserved
         fields: values that a version cannot express. By default, polyver stores them in an
-        annotation.
+        annotation. With `completeness="acknowledged"`, `polyver check` fails for each field that a
+        version cannot express, unless a rule `drop` or `add` or the method `preserves` names it.
         """
         self.kind = kind
         self.group = group
@@ -104,6 +107,8 @@ class Kind:
             tuple(short_names),
             tuple(categories),
         )
+        self.completeness = Completeness(completeness is not None)
+        """The decisions about fields that versions cannot express."""
         self._declared: dict[str, DeclaredVersion] = {}
         self._defaults: list[KindHook] = []
         self._checks: list[KindHook] = []
@@ -214,12 +219,17 @@ class Kind:
     def definition(self) -> Definition:
         """Return the kind as data; raise an error if the kind is invalid or incomplete."""
         if self._definition is None:
-            made = self._given or _checks.complete(self, tuple(self._declared.values()))
+            made = self.unconnected_definition()
             classes = {version.name: self.versions.get(version.name) for version in made.versions}
             _checks.check_hooks(self.kind, (*self._defaults, *self._checks), classes)
+            _checks.check_preserved(self.kind, self.completeness, classes)
             self._converter = self._connected(made)
             self._definition = made
         return self._definition
+
+    def unconnected_definition(self) -> Definition:
+        """Return the kind as data, without a check that conversions connect its versions."""
+        return self._given or _checks.complete(self, tuple(self._declared.values()))
 
     def _connected(self, definition: Definition) -> Converter | None:
         several = len(definition.versions) > 1
@@ -297,6 +307,20 @@ class Kind:
         self._edges.add_whole(function)
         self._definition = None
         return function
+
+    def preserves(self, version: str, *fields: str, edits_lose: Sequence[str] = ()) -> None:
+        """Name fields of a version that another version cannot express, and polyver preserves.
+
+        `edits_lose` are lists in which an edit of an item in another version may lose data. The
+        fields have the notation of the ledger: `spec.ports[].name`.
+        """
+        known = self.completeness.names(version)
+        names = PreservedNames(
+            (*known.fields, *fields), (*known.edits_lose, *edits_lose), _place(sys._getframe(1))
+        )
+        preserved = {**self.completeness.preserved, version: names}
+        self.completeness = replace(self.completeness, preserved=preserved)
+        self._definition = None
 
     # Admission hooks, and the controller.
 

@@ -192,6 +192,8 @@ def _warnings(
     version = snapshot.version
     if not clients.since:
         yield f"requests were not counted, so it is unknown which clients use {version}"
+    elif clients.writes_only:
+        yield f"on this cluster, only writes are counted: clients may still read {version}"
     if counts.with_preserved:
         yield (
             f"values that only {version} can express, in {_objects(counts.with_preserved)}, are "

@@ -38,25 +38,32 @@ class VersionClients:
     clients: Sequence[Mapping[str, Any]] = ()
     """The counted clients: `user`, `userAgent`, `requests` and `lastRequest`, the newest first."""
     others: int = 0
-    """The number of further clients, which were not counted separately."""
+    """The number of requests by clients that were not counted separately."""
+    writes_only: bool = False
+    """True if webhooks counted the requests: they see writes, but no other requests."""
 
     def recent(self, after: str) -> list[str]:
         """Return descriptions of the clients with a request after a time (RFC 3339, in UTC)."""
         found = [
-            f"{each.get('user') or 'an unknown user'} with "
-            f"{each.get('userAgent') or 'an unknown client'} (last request {each['lastRequest']})"
+            f"{_name_of(each)} (last request {each['lastRequest']})"
             for each in self.clients
             if each.get("lastRequest", "") > after and each.get("user") not in _OF_KUBERNETES
         ]
         if self.others and self.last > after:
-            found.append(f"up to {self.others} further clients (last request {self.last})")
+            found.append(f"other clients ({self.others} requests, last request {self.last})")
         return found
+
+
+def _name_of(client: Mapping[str, Any]) -> str:
+    agent = client.get("userAgent")
+    return f"{client['user']} with {agent}" if agent else str(client["user"])
 
 
 def clients_of(usage: Object | None, version: str) -> VersionClients:
     """Return the clients of a version from a VersionUsage; None if requests are not counted."""
     status = (usage or {}).get("status") or {}
     since = str(status.get("since") or "")
+    writes_only = status.get("source") == "Webhooks"
     for each in status.get("versions") or ():
         if each.get("version") == version:
             clients = sorted(
@@ -68,5 +75,6 @@ def clients_of(usage: Object | None, version: str) -> VersionClients:
                 str(each.get("lastRequest") or ""),
                 clients,
                 int(each.get("otherClients") or 0),
+                writes_only,
             )
-    return VersionClients(since)
+    return VersionClients(since, writes_only=writes_only)

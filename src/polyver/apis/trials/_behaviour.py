@@ -227,7 +227,7 @@ class BehaviourComparison:
             return
         gone = [each for each in (way.stored, way.source, way.target) if each in self.dropped]
         if gone:
-            fact = f"the conversions no longer reach {gone[0]}, which other versions converted to"
+            fact = f"{gone[0]} could be converted before, and no edge connects it any more"
             yield _Change("unconverted", gone[0], "", fact, Counterexample(obj, was))
             return
         converter = self.subject.converter

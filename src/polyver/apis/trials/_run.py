@@ -13,6 +13,7 @@ from polyver.apis.checking import (
     ConversionFinding,
     Ledger,
     Observed,
+    acknowledged,
     edits_lose,
     fitting,
     guessed,
@@ -24,6 +25,7 @@ from polyver.apis.checking import (
 )
 from polyver.apis.checking.schema_paths import schema_at
 from polyver.apis.conversion import Converter
+from polyver.apis.conversion.completeness import Completeness
 from polyver.apis.conversion.hops import ByFunctions, calls_functions
 from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
@@ -74,6 +76,7 @@ class CheckedKind:
     """The openAPIV3Schema of each version that has one."""
     name: str = ""
     place: str = ""
+    completeness: Completeness = field(default_factory=Completeness)
 
     @classmethod
     def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
@@ -94,7 +97,7 @@ class CheckedKind:
             for version in definition.versions
             if version.schema is not None
         }
-        return cls(converter, schemas, definition.name, kind.place)
+        return cls(converter, schemas, definition.name, kind.place, kind.completeness)
 
 
 def _without(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -129,9 +132,13 @@ def check(
         run.draw(examples)
         run.try_all(examples, progress)
     about = (subject.converter, subject.schemas, subject.name)
-    findings = [*fitting(*about), *edits_lose(*about), *run.findings(), *run.list_edits()]
+    lists = [*edits_lose(*about), *run.list_edits()]
+    ledgers = [*run.ledgers()]
+    observed = [each for each in ledgers if each.observed]
+    named = acknowledged(*about, subject.completeness, lists=lists, observed=observed)
+    findings = [*fitting(*about), *run.findings(), *named]
     placed = [each if each.place else replace(each, place=subject.place) for each in findings]
-    return ConversionCheckResult(tuple(ranked(placed)), tuple(run.ledgers()), run.tried, seed)
+    return ConversionCheckResult(tuple(ranked(placed)), tuple(ledgers), run.tried, seed)
 
 
 @dataclass(slots=True)
@@ -215,16 +222,14 @@ class _Run:
         """Yield trials of functions for each edge of `version` that has functions.
 
         The properties are that a function returns the same result for the same object, and that a
-        second round trip over the edge changes nothing. Edges with rules that call no function need
-        no such trials; the second property does not apply to rules.
+        second round trip over the edge changes nothing. Rules need no trial of the second property.
         """
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
-            if version not in ends or edge.forward is None or not calls_functions(edge.forward):
-                continue
             way = ends if version == edge.source else ends[::-1]
-            yield ConversionTrial("repeatable", way)
-            if isinstance(edge.forward, ByFunctions):
+            if version in ends and edge.forward and calls_functions(edge.forward):
+                yield ConversionTrial("repeatable", way)
+            if version in ends and isinstance(edge.forward, ByFunctions):
                 yield ConversionTrial("stable", way)
 
     def _slow(

@@ -25,7 +25,6 @@ from polyver.capability.planning import (
     may_not_write,
 )
 from polyver.capability.rollouts import holding_policy
-from polyver.cli.exit_codes import RequestRefused
 from polyver.cli.files import data_folder
 from polyver.client import GroupVersionResource, find
 from polyver.compositions.commands.composites import composed_on, composites_on
@@ -37,7 +36,11 @@ from polyver.compositions.commands.planning.functions import (
 )
 from polyver.compositions.commands.planning.input_files import KINDS, check_others, read_written
 from polyver.compositions.commands.planning.live_objects import LiveObjects
-from polyver.compositions.commands.rendering.function_calls import FunctionServer, functions
+from polyver.compositions.commands.rendering.function_calls import (
+    FunctionNotServed,
+    FunctionServer,
+    functions,
+)
 from polyver.compositions.commands.rendering.input_files import (
     LocatedObject,
     read_credentials,
@@ -198,7 +201,13 @@ class _CompositionPlanner:
         if found.revision:
             lineage = LineageName(resource.group, written.kind, "", written.name)
             labels = found.obj["metadata"].get("labels") or {}
-            found.policy = await holding_policy(self._client, lineage, labels)
+            try:
+                found.policy = await holding_policy(self._client, lineage, labels)
+            except ApiError as error:
+                if error.code != 403:
+                    raise
+                told = "you may not read RolloutPolicies: one may bring it to users in steps"
+                found.warnings.append(f"{found.name}: {told}")
 
     async def _try(
         self, resource: GroupVersionResource, found: _Published, live: Object | None
@@ -253,7 +262,7 @@ class _CompositionPlanner:
                 return content_digest(function.package)
             place = written.document.place("spec", "package")
             hint = "; ".join(filter(None, (error.hint, ADDRESS_HINT)))
-            raise RequestRefused(error.fact, at=place, hint=hint) from None
+            raise FunctionNotServed(error.fact, at=place, hint=hint) from None
 
     # The composite resources that move.
 

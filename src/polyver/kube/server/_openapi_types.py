@@ -128,6 +128,7 @@ KINDS: Mapping[str, str] = {
     "ServiceAccount": "An identity for programs that call this server.",
     "StatefulSet": "Runs pods with stable names, each with storage of its own.",
     "StorageClass": "A class of storage, and the provisioner of its volumes.",
+    "StorageVersionMigration": "Stores all objects of a resource in its storage version.",
     "SubjectAccessReview": "Checks whether a user may perform an action.",
     "TokenRequest": "Requests a token for a service account.",
     "TokenReview": "Checks a token and returns the user that it belongs to.",

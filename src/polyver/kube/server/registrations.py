@@ -51,6 +51,7 @@ _GROUPS: Mapping[str, int] = {
     "policy": 17100,
     "rbac.authorization.k8s.io": 17000,
     "storage.k8s.io": 16800,
+    "storagemigration.k8s.io": 15800,
 }
 """The `groupPriorityMinimum` of each built-in group that has APIServices.
 

@@ -12,14 +12,18 @@ from polyver.languages.regexp._match import (
 )
 from polyver.languages.regexp._search import Match, Search, read_search
 from polyver.languages.regexp.syntax import InvalidPattern
+from polyver.languages.regexp.templates import StringTemplate, UnfixedPattern, read_template
 
 __all__ = [
     "CompiledPattern",
     "InvalidPattern",
     "Match",
     "Search",
+    "StringTemplate",
+    "UnfixedPattern",
     "compile_pattern",
     "python_pattern",
     "read_pattern",
     "read_search",
+    "read_template",
 ]

@@ -27,6 +27,7 @@ __all__ = [
     "InvalidManifest",
     "Path",
     "dotted",
+    "dump_flow_yaml",
     "dump_yaml",
     "load_manifests",
     "problem_of",
@@ -242,3 +243,23 @@ def dump_yaml(value: object) -> str:
         value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False
     )
     return text
+
+
+_ONE_LINE = 2**30
+
+
+def dump_flow_yaml(value: object) -> str:
+    """Write plain data as YAML on one line, without a line end.
+
+    >>> dump_flow_yaml({"from": "a.b", "separator": ":", "types": ["y"]})
+    "{from: a.b, separator: ':', types: ['y']}"
+    """
+    text: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=True,
+        width=_ONE_LINE,
+    )
+    return text.removesuffix("\n").removesuffix("\n...")

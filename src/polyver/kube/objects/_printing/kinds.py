@@ -407,6 +407,11 @@ _OTHERS: dict[tuple[str, str], Printer] = {
         AGE,
         column("PreemptionPolicy", text("preemptionPolicy"), "The preemption policy of its pods."),
     ),
+    ("storagemigration.k8s.io", "StorageVersionMigration"): printer(
+        (replace(_NAME, format=""), text("metadata.name")),
+        column("Resource", maker(summaries.migrated_resource), "The resource to migrate."),
+        column("Status", maker(summaries.migration_status), "The status of the migration."),
+    ),
     ("storage.k8s.io", "StorageClass"): replace(
         printer(
             NAME,

@@ -54,6 +54,22 @@ def availability(registration: Object) -> str:
     return status if status == "True" else f"{status} ({found.get('reason', '')})"
 
 
+def migrated_resource(migration: Object) -> str:
+    """Return the resource that a StorageVersionMigration names, with its group."""
+    resource = at(migration, "spec.resource") or {}
+    return ".".join(filter(None, (resource.get("resource"), resource.get("group"))))
+
+
+def migration_status(migration: Object) -> str:
+    """Return the type of the last condition that is true, such as Succeeded."""
+    known = at(migration, "status.conditions") or ()
+    types = [each["type"] for each in known if each.get("status") == "True"]
+    return next((each for each in reversed(types) if each in _MIGRATION), "Unknown")
+
+
+_MIGRATION = ("Running", "Succeeded", "Failed")
+
+
 # Services and endpoints
 
 

@@ -32,6 +32,7 @@ from polyver.kube.server.kinds._limits import (
     NodeRules,
     QuotaRules,
 )
+from polyver.kube.server.kinds._migrations import MigrationRules
 from polyver.kube.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
 from polyver.kube.server.kinds._networking import (
     EndpointSliceRules,
@@ -89,6 +90,7 @@ _RULE_CLASSES: Mapping[str, type[BuiltinRules]] = {
     "services": ServiceRules,
     "statefulsets.apps": StatefulSetRules,
     "storageclasses.storage.k8s.io": StorageClassRules,
+    "storageversionmigrations.storagemigration.k8s.io": MigrationRules,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
 """The class of rules for each resource, by plural name and group.

@@ -27,6 +27,7 @@ import (
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
 	storage "k8s.io/api/storage/v1"
+	storagemigration "k8s.io/api/storagemigration/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -52,6 +53,7 @@ var roots = []any{
 	authorization.SubjectAccessReview{}, authorization.LocalSubjectAccessReview{},
 	authentication.SelfSubjectReview{}, authentication.TokenReview{}, authentication.TokenRequest{},
 	apiregistration.APIService{},
+	storagemigration.StorageVersionMigration{},
 	admission.MutatingWebhookConfiguration{}, admission.ValidatingWebhookConfiguration{},
 	meta.DeleteOptions{}, meta.Status{},
 }
