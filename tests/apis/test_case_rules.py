@@ -282,6 +282,11 @@ def test_the_yaml_form_does_the_same() -> None:
             "spec.a and status.a of default are in different top-level fields",
             ".default",
         ),
+        (
+            WHEN % "{is: x, rules: [{const: {at: status.b, value: 1}}]}",
+            "a case of when sets status.b, which is not in spec",
+            ".when",
+        ),
         ("{default: {from: spec.a, to: spec.a, value: null}}", "default needs a value", ".default"),
     ],
 )

@@ -57,6 +57,16 @@ def test_the_law_is_not_found_broken_for_any_rules(known: Converter) -> None:
     assert not rules & {"law", "compiled", "default-loses", "fails", "identity"}
 
 
+def test_a_function_of_a_rule_that_is_not_deterministic_is_found() -> None:
+    numbers = itertools.count()
+    rules = Rules()
+    rules.convert("spec.a", "spec.b", forward=lambda _: next(numbers), back=str)
+    known = Converter("ex.io", "Toy", ["v1", "v2"], [DeclaredEdge("v1", "v2", rules.block())])
+    rules_found = {each.rule for each in check(known, examples=30).findings}
+    assert "not-deterministic" in rules_found
+    assert not rules_found & {"law", "compiled"}
+
+
 def test_a_rule_that_is_broken_for_one_value_is_found_and_shrunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -285,10 +285,10 @@ def _items(
         return _keyed(rule, rest, to, target, schema, back=back)
     if isinstance(rule, RenameKeysRule):
         return _renamed(rule, rest, to, target, schema, back=back)
-    if not rest:
-        return [TracedValue(to)]
-    found = _trace(rule.inside, rest[1:], target, schema, back=back)
-    return [each if each.carried else each.behind(*to, rest[0]) for each in found]
+    found = [TracedValue(())]
+    if rest:
+        found = _trace(rule.inside, rest[1:], target, schema, back=back)
+    return [each if each.carried else each.behind(*to, *rest[:1]) for each in found]
 
 
 def _wrapped(

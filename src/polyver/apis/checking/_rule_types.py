@@ -137,16 +137,9 @@ class Fit:
                 yield from self._scalars(rule)
             case CelRule():
                 yield from self._expressions(rule)
-            case WhenRule() | DefaultRule():
+            case WhenRule() | DefaultRule() | RecurseRule():
                 yield from self._dependent(rule)
-            case (
-                MoveRule()
-                | EachRule()
-                | WrapRule()
-                | KeyedRule()
-                | RenameKeysRule()
-                | RecurseRule()
-            ):
+            case MoveRule() | EachRule() | WrapRule() | KeyedRule() | RenameKeysRule():
                 yield from self._nested(rule)
 
     def _unknown(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
@@ -196,7 +189,10 @@ class Fit:
                 fact = f"{rule.name} does not map {shown(each)}"
                 yield self._found("unmapped", fact, side, path)
 
-    def _dependent(self, rule: WhenRule | DefaultRule) -> Iterator[ConversionFinding]:
+    def _dependent(self, rule: WhenRule | DefaultRule | RecurseRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, RecurseRule):
+            yield from self._repeated(rule)
+            return
         if isinstance(rule, DefaultRule):
             yield from self._constant(rule, rule.target, rule.value)
             yield from self._nested(rule)
@@ -271,10 +267,7 @@ class Fit:
             fact = f"{rule.name} expects {needed}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
-    def _nested(self, rule: NestedRule | RecurseRule) -> Iterator[ConversionFinding]:
-        if isinstance(rule, RecurseRule):
-            yield from self._repeated(rule)
-            return
+    def _nested(self, rule: NestedRule) -> Iterator[ConversionFinding]:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         wrong = [*_shapes(rule, one, other, self.kind)]
         yield from wrong
@@ -336,8 +329,8 @@ def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator
         expected = ((one, ["object"]), (other, ["object"]))
     elif isinstance(rule, EachRule | RecurseRule):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
-    is_each = isinstance(rule, EachRule | RecurseRule)
-    if is_each and {_type(one), _type(other)} == {"array", "object"}:
+    mixed = {_type(one), _type(other)} == {"array", "object"}
+    if mixed and isinstance(rule, EachRule | RecurseRule):
         fact = (
             f"{rule.name} needs a list in both versions, or a map in both; {other.version} differs"
         )

@@ -417,7 +417,7 @@ class Rules:
         The deciding field has the path `to` in the second version; by default the path `source`,
         as in the first. Return an empty `WhenRules`, to which the caller adds the cases.
         """
-        cases = WhenRules(lambda: Rules(root=self._root, around=self._around))
+        cases = WhenRules(lambda: Rules(root=self._root, around=self._around), root=self._root)
         self._add(WhenRule(*self._deciding("when", source, to or source)), cases)
         return cases
 

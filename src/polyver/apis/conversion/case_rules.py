@@ -223,6 +223,18 @@ class WhenRule(ConversionRule):
                         raise InvalidRule(f"two cases of when apply to {_named(at, value, path)}")
                     seen.append(value)
 
+    def check_constants(self) -> None:
+        """Raise an error if a case of whole objects sets a field in another top-level field.
+
+        The rule is run only for objects that have the top-level field of the deciding field. It
+        must not create another one.
+        """
+        for rule in (rule for block in self.blocks for rule in block.rules):
+            at = rule.constant
+            if at is not None and at[0] != self.target[0]:
+                fact = f"a case of when sets {show_path(at)}, which is not in {self.target[0]}"
+                raise InvalidRule(fact, hint="use the top-level field of the deciding field")
+
     def check_cover(self) -> None:
         """Raise an error unless the cases cover every value, without `otherwise`."""
         for back, path in ((False, self.source), (True, self.target)):

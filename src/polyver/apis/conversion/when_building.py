@@ -21,8 +21,10 @@ __all__ = ["WhenRules"]
 class WhenRules:
     """The cases of a `when` rule. Exactly one of them must apply to each value."""
 
-    def __init__(self, new: Callable[[], Rules]) -> None:
+    def __init__(self, new: Callable[[], Rules], *, root: bool) -> None:
+        """Create a builder without cases. `root` is True if the rules convert whole objects."""
         self._new = new
+        self._root = root
         self._cases: list[tuple[WhenCase, Rules]] = []
         self._otherwise: Rules | None = None
 
@@ -67,6 +69,8 @@ class WhenRules:
             others = replace(others, block=self._otherwise.block(around, is_case=True))
         made = replace(rule, cases=tuple(cases), otherwise=others)
         made.check()
+        if self._root:
+            made.check_constants()
         if self._otherwise is None:
             made.check_cover()
         return made
