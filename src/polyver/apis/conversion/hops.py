@@ -241,13 +241,14 @@ class PrunedObject(dict[str, Any]):
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
     """Call a conversion function, prune its result, and copy the fixed metadata from the input.
 
-    Functions cannot change apiVersion, kind and metadata, except labels and annotations. An API
-    server may also send objects that have only metadata. The function is not called for them.
+    Functions cannot change apiVersion, kind and metadata, except labels and annotations, and do not
+    get managedFields. An API server may also send objects that have only metadata. The function is
+    not called for them.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = _copied(obj)
         return same
-    made = function(_copied(obj))
+    made = function(_copied(_without_managed_fields(obj)))
     rest = {name: value for name, value in made.items() if name not in _FIXED}
     if type(made) is not PrunedObject and (prune := pruner(target)) is not None:
         prune(rest)
@@ -258,6 +259,15 @@ def _called(function: Function, obj: Object, target: StructuralSchema | None) ->
         fixed = {n: v for n, v in obj["metadata"].items() if n not in _FREE}
         kept["metadata"] = {**fixed, **free}
     return kept | rest
+
+
+def _without_managed_fields(obj: Object) -> Object:
+    """Return an object without managedFields, which can be larger than the rest of the object."""
+    metadata = obj.get("metadata")
+    if type(metadata) is not dict or "managedFields" not in metadata:
+        return obj
+    rest = {name: value for name, value in metadata.items() if name != "managedFields"}
+    return {**obj, "metadata": rest}
 
 
 def _without_fixed(obj: Object) -> Object:
