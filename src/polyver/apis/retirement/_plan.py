@@ -21,7 +21,7 @@ from polyver.apis.retirement._usage import VersionClients
 
 __all__ = ["ObjectCounts", "PlannedStep", "RetirementPlan", "plan_retirement"]
 
-_PER_SECOND: Final = 200
+_PER_SECOND: Final = 100
 """The number of objects that polyver writes per second, for estimates."""
 _READ_PER_SECOND: Final = 2000
 
