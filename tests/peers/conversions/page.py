@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.peers.conversions.corpus import MISSING, CorpusKind, Difference, corpus, reordered
-from tests.peers.conversions.recorded import losses, recording
+from tests.peers.conversions.recorded import losses, losses_after_edits, recording
 
 EXPRESSIONS = "expressions"
 RULES = "rules"
@@ -183,19 +183,19 @@ def differing(kind: CorpusKind) -> str:
 
 def lost(kind: CorpusKind) -> str:
     """List the fields that the Go code loses or changes between two versions, and back."""
-    found: dict[tuple[str, str, str], None] = {}
+    ways: dict[str, dict[str, None]] = {}
     for walk, each in losses(kind):
-        found[walk.source, walk.to, f"{verb(each)} `{each.path}`"] = None
-    if not found:
-        return "The Go code loses nothing of our objects."
-    ways: dict[tuple[str, str], list[str]] = {}
-    for source, to, text in found:
-        ways.setdefault((source, to), []).append(text)
-    rows = [
-        f"- {source} → {to} → {source}: {', '.join(texts)}" for (source, to), texts in ways.items()
-    ]
+        way = f"{walk.source} → {walk.to} → {walk.source}"
+        ways.setdefault(way, {})[f"{verb(each)} `{each.path}`"] = None
+    for walk, each in losses_after_edits(kind):
+        fields = ", ".join(f"`{path.replace('/', '.')}`" for path in (walk.change or {})["set"])
+        way = f"{walk.source} → {walk.to} → {walk.source}, after an edit of {fields} in {walk.to}"
+        ways.setdefault(way, {})[f"{verb(each)} `{each.path}`"] = None
+    if not ways:
+        return "The Go code loses nothing of these objects."
+    rows = [f"- {way}: {', '.join(texts)}" for way, texts in ways.items()]
     order = " Lists that it makes of maps are in a random order." if kind.shuffled else ""
-    return "\n".join([f"The Go code loses or changes fields of our objects.{order}", "", *rows])
+    return "\n".join([f"The Go code loses or changes fields.{order}", "", *rows])
 
 
 def edited_lists(kind: CorpusKind) -> str:

@@ -123,3 +123,19 @@ def losses(kind: CorpusKind) -> Iterator[tuple[RecordedWalk, Difference]]:
         if walk.kind is kind and walk.change is None:
             for each in changed(walk.shown(walk.original), walk.shown(walk.back)):
                 yield walk, each
+
+
+def losses_after_edits(kind: CorpusKind) -> Iterator[tuple[RecordedWalk, Difference]]:
+    """Yield each further field that the Go code loses if the object is edited in between.
+
+    The edited fields, which polyver changes as well, do not count.
+    """
+    converter = kind.converter()
+    known = {(walk.object, walk.to, each.path) for walk, each in losses(kind)}
+    for walk in recorded_walks():
+        if walk.kind is kind and walk.change is not None:
+            go, ours = back_differences(walk, converter)
+            edits = {each.path for each in ours}
+            for each in go:
+                if each.path not in edits and (walk.object, walk.to, each.path) not in known:
+                    yield walk, each
