@@ -67,7 +67,7 @@ class PodCounts(apis.Fields):
 class Slice(apis.Fields):
     """Several domains."""
 
-    domainCount: int
+    domainCount: Annotated[int, apis.Ge(1)]
     valuesPerLevel: list[LevelValues] | None = None
     podCounts: PodCounts | None = None
 
@@ -200,14 +200,22 @@ def expanded(topology: Data) -> Data | None:
 
 
 def domains_of(one: Data) -> list[Data]:
-    count = one["domainCount"]
-    columns = [values_of(level, count) for level in one.get("valuesPerLevel", [])]
-    pods = one["podCounts"]
+    count, levels, pods = one["domainCount"], one.get("valuesPerLevel", []), one["podCounts"]
+    # Domains differ in the values of a level. Without this check, a small object could state a
+    # large number of domains.
+    if count > 1 and not any(len(individual_of(level)) == count for level in levels):
+        raise IndexError("no level has a value for each domain")
+    columns = [values_of(level, count) for level in levels]
     counts = [pods["universal"]] * count if "universal" in pods else pods["individual"]
     return [
         {"values": [column[index] for column in columns], "count": counts[index]}
         for index in range(count)
     ]
+
+
+def individual_of(level: Data) -> list[str]:
+    found: list[str] = level.get("individual", {}).get("roots", [])
+    return found
 
 
 def values_of(level: Data, count: int) -> list[str]:
