@@ -36,6 +36,8 @@ class Asked:
 
 # Who may not see APIServices asks every minute what is served, and is told of definitions anyway.
 APISERVICES = Asked("list", "apiregistration.k8s.io", "apiservices")
+OWN_USER = Asked("create", "authentication.k8s.io", "selfsubjectreviews")
+"""The question who the user is: the ClusterRole system:basic-user lets every user ask it."""
 
 
 @dataclass(frozen=True)
