@@ -102,6 +102,28 @@ def test_a_value_that_does_not_come_back_is_preserved(
     check_compiled(known, obj, OTHER[version])
 
 
+def listed(e: Rules) -> None:
+    e.cel(
+        "spec.states",
+        "spec.conditions",
+        forward="self.map(t, {'type': t, 'value': self[t]})",
+        back="self.transformMapEntry(i, c, {c.type: c.value})",
+    )
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), st.integers(0, 9), min_size=2).map(dict.items).map(list),
+    st.randoms(),
+)
+def test_the_order_of_keys_does_not_change_the_result(items: list[Any], chance: Any) -> None:
+    known = edge(listed)
+    made = known.convert(crontab("v1", states=dict(items)), "v2")
+    chance.shuffle(items)
+    assert same(known.convert(crontab("v1", states=dict(items)), "v2"), made)
+    assert not carry(made)
+    assert same(known.convert(known.convert(made, "v1"), "v2"), made)
+
+
 def test_an_edit_of_the_computed_value_discards_what_was_preserved() -> None:
     made = edge(percent).convert(crontab("v2", percent="05%"), "v1")
     made["spec"]["share"] = 6

@@ -139,9 +139,17 @@ class CelRule(ComputedRule):
     def _computed(self, value: Any, writes: ValueSide, *, back: bool) -> Ports:
         expression = self.back if back else self.forward
         try:
-            return writes.parted(expression.evaluate(value))
+            return writes.parted(expression.evaluate(_ordered(value)))
         except (cel.CelEvaluationError, TypeError):
             return (MISSING,) * len(writes.paths)
+
+
+def _ordered(value: Any) -> Any:
+    """Return a value whose maps have sorted keys, because an expression can read their order.
+
+    The order of keys has no meaning, and differs before and after a round trip.
+    """
+    return msgspec.to_builtins(value, order="sorted") if type(value) in (dict, list) else value
 
 
 Function = Callable[[Any], Any]
