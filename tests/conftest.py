@@ -51,9 +51,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """One more than there are cores: a third of the time, a test waits for what it started."""
+    """Two more than there are cores: tests often wait for the processes that they started."""
     found = yield
-    return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
+    return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 2
 
 
 @pytest.fixture(scope="session", autouse=True)

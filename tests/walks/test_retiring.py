@@ -156,6 +156,8 @@ def test_the_storage_version_is_not_retired(server: EmbeddedServer) -> None:
 
 def test_clients_that_used_the_version_recently_keep_it(server: EmbeddedServer) -> None:
     usage = f"/apis/polyver.dev/v1alpha1/versionusages/{NAME}"
+    # The counts are written once a minute, and when another kind is served.
+    server.request("POST", DEFINITIONS, another_kind())
     eventually(lambda: "v1" in counted(request(server, "GET", usage)))
     status = retire(server, ignoreClients=None)
     assert reasons(status) == ["Clients"]
@@ -163,6 +165,13 @@ def test_clients_that_used_the_version_recently_keep_it(server: EmbeddedServer) 
     assert server.request("GET", path("v1"))["items"]
     confirmed(server, quietPeriod="1ms")
     assert ended(server, "v1", "Completed")["state"] == "Completed"
+
+
+def another_kind() -> Object:
+    made = copy.deepcopy(definition("v1"))
+    made["metadata"] = {"name": f"others.{GROUP}"}
+    made["spec"]["names"] = {"plural": "others", "kind": "Other"}
+    return made
 
 
 def counted(usage: Object | None) -> list[str]:
