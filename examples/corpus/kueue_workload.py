@@ -40,7 +40,7 @@ class Domain(apis.Fields):
 
 @apis.part
 class Individual(apis.Fields):
-    """What distinguishes the values of the domains."""
+    """The parts in which the values of the domains differ."""
 
     prefix: str | None = None
     suffix: str | None = None

@@ -234,7 +234,7 @@ def test_what_a_rule_cannot_express_survives(
             {"cpuLimit": 3},
             {"limits": {"cpu": 3, "gpu": 2}},
         ),
-        # What one field lost depends on its own item alone.
+        # The lost value of a field depends only on the item of this field.
         (
             put_in_items,
             "v2",

@@ -1,4 +1,4 @@
-"""What `kubectl apply` would make of an object, as plans assume it."""
+"""Plans compute the same object as `kubectl apply` would store."""
 
 from __future__ import annotations
 

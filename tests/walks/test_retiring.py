@@ -140,7 +140,7 @@ def test_a_version_is_removed_and_no_object_loses_a_field(server: EmbeddedServer
     assert {each["path"]: each["objects"] for each in status["purged"]}["spec.only1"] == 3
 
 
-# What blocks a retirement, and what does not.
+# Reasons that block a retirement.
 
 
 def reasons(status: Object) -> list[str]:

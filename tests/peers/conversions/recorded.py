@@ -1,4 +1,4 @@
-"""What the Go code returned for the objects of the corpus, beside what we return for them."""
+"""Compare the recorded results of the Go code for the corpus with the results of polyver."""
 
 from __future__ import annotations
 

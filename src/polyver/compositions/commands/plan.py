@@ -89,7 +89,7 @@ _COMPOSITES = DependentNoun("composite resource", "composite resources", "compos
 
 @dataclass(slots=True)
 class _Published:
-    """What a Composition or a Function in the files would publish."""
+    """The revision that a Composition or a Function in the files would publish."""
 
     obj: Object
     revision: str = ""

@@ -189,7 +189,7 @@ class MigrationController(Controller[MigratedResource]):
     ) -> None:
         """Write an object without a change; ignore an object that was changed or deleted.
 
-        Whoever has changed the object has stored it in the storage version.
+        The change of the other client has already stored it in the storage version.
         """
         known = {name: metadata[name] for name in ("uid", "resourceVersion")}
         change = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": known}
