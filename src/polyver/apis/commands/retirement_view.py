@@ -60,7 +60,10 @@ def plan_lines(plan: RetirementPlan) -> Iterator[str]:
     snapshot, counts = plan.snapshot, plan.counts
     yield f"plan to retire {plan.version} of {plan.definition}; nothing is changed"
     yield ""
-    yield f"objects: {counts.total}, storage version {snapshot.storage or 'unknown'}"
+    # Objects are read in another version, so without one that is served they are not counted.
+    others = any(served for name, served in snapshot.served.items() if name != plan.version)
+    number = counts.total if others else "not counted, because no other version is served"
+    yield f"objects: {number}; storage version: {snapshot.storage or 'unknown'}"
     if snapshot.stored:
         yield f"status.storedVersions: {', '.join(snapshot.stored)}"
     yield from _section("field managers with fields in this version", _managers(plan))
